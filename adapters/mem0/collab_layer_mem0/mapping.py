@@ -1,0 +1,186 @@
+"""Mem0's ids, payloads and filters to entities and records, and back.
+
+In:   what Mem0 stores or is asked with: plain dicts.
+Out:  `Entity`, `MemoryRecord`, native scopes.
+Pure: no SDK, no I/O, no clock.
+
+A memory with several ids has one owner: the user, else the agent, else the run, else
+the app. The other ids become links.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final, cast
+from urllib.parse import quote, unquote
+
+from collab_layer.errors import InputError
+from collab_layer.types.entity import MAX_TEXT, Entity, MemoryRecord, MemoryRef
+from collab_layer.types.interaction import MAX_LINKS
+
+KINDS: Final = {"user_id": "user", "agent_id": "agent", "run_id": "session", "app_id": "app"}
+"""Mem0's id field to the kind of entity, in the order in which an owner is chosen."""
+FIELDS: Final = {kind: field for field, kind in KINDS.items()}
+RESERVED_AGENT: Final = "collab"
+"""The `agent_id` that derived items are written under."""
+KEY: Final = "collab_key"
+"""Metadata key of a derived item: its idempotency key."""
+LINKS: Final = "collab_links"
+"""Metadata key for explicit links: entities, as a list or separated by commas."""
+ANY: Final = "*"
+
+_UNFIT = re.compile(
+    r"[\s*/\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%(?=[0-9A-Fa-f]{2})"
+)
+_COMBINED = re.compile(r"[^\x00-\x7f]")
+
+
+def encode_id(native: str) -> str:
+    """Write a native id so that an `Entity` takes it; two ids never become one.
+
+    Characters an entity refuses are percent-encoded, and so is a `%` that would read
+    as such a code. An id that Unicode normalisation would change is encoded throughout.
+    """
+    fit = _UNFIT.sub(_percent, native)
+    return fit if unicodedata.normalize("NFC", fit) == fit else _COMBINED.sub(_percent, fit)
+
+
+def decode_id(text: str) -> str:
+    """The native id behind `encode_id`."""
+    return unquote(text, errors="surrogatepass")
+
+
+def _percent(found: re.Match[str]) -> str:
+    return quote(found.group(), safe="", errors="surrogatepass")
+
+
+def entity(field: str, native: object) -> Entity:
+    """The entity of an id field, for example `user_id` and `alice`.
+
+    Raises:
+        InvalidEntityError: The id is empty or, encoded, has more than 256 characters.
+    """
+    return Entity(KINDS[field], encode_id(str(native).strip()))
+
+
+def native_scope(owner: Entity) -> dict[str, str] | None:
+    """The id field and native id of an owner; None for kinds that Mem0 does not have.
+
+    A literal `*` is None too: stores would read it as everybody.
+    """
+    field, native = FIELDS.get(owner.kind), decode_id(owner.id)
+    return None if field is None or native == ANY else {field: native}
+
+
+def owner_of(payload: Mapping[str, Any]) -> Entity | None:
+    """Whose memory a payload is; None if it names nobody, or nobody we can name."""
+    for field in KINDS:
+        native = payload.get(field)
+        if native not in (None, ""):
+            return _entity_or_none(field, native)
+    return None
+
+
+def is_derived(payload: Mapping[str, Any]) -> bool:
+    """Whether the layer wrote it: the reserved scope, or our key in its metadata."""
+    return KEY in payload or (payload.get("agent_id") == RESERVED_AGENT and not payload.get("user_id"))
+
+
+def links_of(payload: Mapping[str, Any], owner: Entity) -> tuple[Entity, ...]:
+    """The other ids of a payload, then the entities in its `collab_links`; at most 64."""
+    ids = (_entity_or_none(field, payload[field]) for field in KINDS if payload.get(field) not in (None, ""))
+    found = [one for one in (*ids, *_explicit(payload.get(LINKS))) if one is not None and one != owner]
+    return tuple(dict.fromkeys(found))[:MAX_LINKS]
+
+
+def _explicit(value: object) -> Iterator[Entity | None]:
+    given = value.split(",") if isinstance(value, str) else value
+    if isinstance(given, (list, tuple)):
+        for text in cast("list[object]", given):
+            try:
+                yield Entity.parse(str(text).strip())
+            except InputError:
+                continue
+
+
+def _entity_or_none(field: str, native: object) -> Entity | None:
+    try:
+        return entity(field, native)
+    except InputError:
+        return None
+
+
+def version_of(payload: Mapping[str, Any]) -> str:
+    """What changes whenever the content does: the text's hash and the time of the last write."""
+    return f"{payload.get('hash') or ''}@{payload.get('updated_at') or payload.get('created_at') or ''}"
+
+
+def record(backend: str, native_id: str, payload: Mapping[str, Any], score: float | None = None) -> MemoryRecord | None:
+    """A stored payload as a record.
+
+    Returns:
+        None for what is no owner's memory: derived items, no text, no usable owner.
+    """
+    owner, text = owner_of(payload), payload.get("data")
+    if owner is None or not isinstance(text, str) or not text.strip() or is_derived(payload):
+        return None
+    return MemoryRecord(
+        ref=MemoryRef(backend=backend, id=native_id, version=version_of(payload)),
+        owner=owner,
+        text=text.replace("\x00", " ")[:MAX_TEXT],
+        at=moment(payload.get("updated_at")) or moment(payload.get("created_at")),
+        valid_to=_end(payload.get("expiration_date")),
+        links=links_of(payload, owner),
+        score=score,
+    )
+
+
+def payload_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item as Mem0 answers it, in the flat form in which it is stored."""
+    metadata = item.get("metadata")
+    flat: dict[str, Any] = dict(cast("Mapping[str, Any]", metadata)) if isinstance(metadata, Mapping) else {}
+    flat.update({key: value for key, value in item.items() if key not in ("metadata", "memory", "score", "id")})
+    return {**flat, "data": item.get("memory")}
+
+
+def moment(value: object) -> datetime | None:
+    """Mem0's ISO 8601 text as an aware UTC time; a text without a zone is UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        read = datetime.fromisoformat(value)
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _end(value: object) -> datetime | None:
+    """A memory holds through its expiration date."""
+    try:
+        return datetime.combine(date.fromisoformat(str(value)) + timedelta(days=1), time(), UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+__all__ = [
+    "ANY",
+    "FIELDS",
+    "KEY",
+    "KINDS",
+    "LINKS",
+    "RESERVED_AGENT",
+    "decode_id",
+    "encode_id",
+    "entity",
+    "is_derived",
+    "links_of",
+    "moment",
+    "native_scope",
+    "owner_of",
+    "payload_of",
+    "record",
+    "version_of",
+]

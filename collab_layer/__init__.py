@@ -1,0 +1,81 @@
+"""A graph between owners, above the memory stores they already use.
+
+In:   nothing; importing this package opens nothing and reads no environment.
+Out:  the public names below, each imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collab_layer import errors
+    from collab_layer.layer import AsyncCollabLayer
+    from collab_layer.plugins.hookspecs import hookimpl
+    from collab_layer.sync import CollabLayer
+    from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
+    from collab_layer.types.erasure import ErasureReceipt
+    from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
+    from collab_layer.types.health import Health
+    from collab_layer.types.interaction import Interaction
+    from collab_layer.types.ranking import Ranking
+    from collab_layer.types.scope import Grant, Sharing
+    from collab_layer.types.update import Lineage
+
+_HOME = {
+    "AsyncCollabLayer": "collab_layer.layer",
+    "CollabLayer": "collab_layer.sync",
+    "CollabMemory": "collab_layer.types.facet",
+    "Entity": "collab_layer.types.entity",
+    "ErasureReceipt": "collab_layer.types.erasure",
+    "Evidence": "collab_layer.types.facet",
+    "Facet": "collab_layer.types.facet",
+    "Grant": "collab_layer.types.scope",
+    "Health": "collab_layer.types.health",
+    "Interaction": "collab_layer.types.interaction",
+    "Lineage": "collab_layer.types.update",
+    "MemoryRecord": "collab_layer.types.entity",
+    "MemoryRef": "collab_layer.types.entity",
+    "Neighbor": "collab_layer.types.facet",
+    "Ranking": "collab_layer.types.ranking",
+    "Sharing": "collab_layer.types.scope",
+    "hookimpl": "collab_layer.plugins.hookspecs",
+}
+"""Where each public name lives."""
+
+__all__ = [
+    "AsyncCollabLayer",
+    "CollabLayer",
+    "CollabMemory",
+    "Entity",
+    "ErasureReceipt",
+    "Evidence",
+    "Facet",
+    "Grant",
+    "Health",
+    "Interaction",
+    "Lineage",
+    "MemoryRecord",
+    "MemoryRef",
+    "Neighbor",
+    "Ranking",
+    "Sharing",
+    "errors",
+    "hookimpl",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        value = import_module("collab_layer.errors")
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

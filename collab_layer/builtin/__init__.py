@@ -1,0 +1,1 @@
+"""Our own plugins, registered through the same hooks as everybody else's."""

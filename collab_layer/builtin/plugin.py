@@ -1,0 +1,52 @@
+"""Our own parts, registered through the same hooks as anybody else's.
+
+In:   nothing.
+Out:  descriptions; numpy and the runner's threads load when a part is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from collab_layer.plugins.hookspecs import hookimpl
+from collab_layer.plugins.specs import DomainSpec, EmbedderSpec, LinkerSpec, RunnerSpec
+
+if TYPE_CHECKING:
+    from collab_layer.ports.models import Embedder
+
+
+@hookimpl
+def collab_register_embedders() -> Iterable[EmbedderSpec]:
+    """The hashing embedder: deterministic, no weights, no download."""
+    return [EmbedderSpec("hashing", "hashed words and letter groups, deterministic, no download", _hashing)]
+
+
+@hookimpl
+def collab_register_domains() -> Iterable[DomainSpec]:
+    """The rule presets."""
+    from collab_layer.builtin.domains import DOMAINS
+
+    return DOMAINS
+
+
+@hookimpl
+def collab_register_linkers() -> Iterable[LinkerSpec]:
+    """What texts refer to."""
+    from collab_layer.builtin.linkers import LINKERS
+
+    return LINKERS
+
+
+@hookimpl
+def collab_register_runners() -> Iterable[RunnerSpec]:
+    """The worker loop."""
+    from collab_layer.builtin.runner import run_loop
+
+    return [RunnerSpec("loop", "threads of this process", run_loop)]
+
+
+def _hashing() -> Embedder:
+    from collab_layer.builtin.embedder import HashingEmbedder
+
+    return HashingEmbedder()

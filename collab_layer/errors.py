@@ -1,0 +1,229 @@
+"""Everything that can go wrong here, as types a program can act on.
+
+    CollabError
+    ├── InputError                 the caller passed something that cannot be used
+    │   ├── InvalidEntityError
+    │   ├── InvalidRuleError
+    │   ├── UnknownIdError
+    │   └── DataSetError           a folder of evaluation data cannot be used
+    ├── NotPermittedError          no grant allows it; nothing was read
+    ├── UnsupportedError           the store does not promise that ability
+    ├── PluginError                a plugin could not be loaded; carries its name
+    ├── StoreError                 our own database
+    │   ├── StoreBusyError         (retryable) locked by another process
+    │   ├── StoreFullError         the disk is full
+    │   ├── StoreReadOnlyError     the file or the disk cannot be written
+    │   ├── StoreUnavailableError  (retryable) cannot be reached or opened
+    │   └── NewerSchemaError       written by a newer version of collab-layer
+    ├── BackendError               somebody else's memory store
+    │   ├── BackendTimeoutError    (retryable)
+    │   └── BackendDownError       (retryable)
+    ├── StaleLeaseError            (retryable) another worker took the job over
+    ├── LayerClosedError           the layer was closed
+    └── LoopThreadError            a blocking call from the layer's own loop thread
+
+Each error keeps its facts as attributes, says what to do, and survives pickling.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CollabError(Exception):
+    """The root of the tree; `code` is stable, `retryable` says whether to try again."""
+
+    code: ClassVar[str] = "collab"
+    retryable: ClassVar[bool] = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Subclasses take their facts, not a message: rebuild without calling them.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[CollabError], args: tuple[Any, ...], facts: dict[str, Any]) -> CollabError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class InputError(CollabError):
+    """The caller passed something that cannot be used; nothing was stored.
+
+    Not a `ValueError`, so that pydantic hands it on as it is instead of wrapping it.
+    """
+
+    code = "input"
+
+
+class InvalidEntityError(InputError):
+    """An entity must read `kind:id`, without spaces, `*`, `/` or control characters."""
+
+    code = "invalid_entity"
+
+    def __init__(self, given: str, why: str) -> None:
+        self.given, self.why = given, why
+        super().__init__(f"{_short(given)} is no entity: {why}. Write it as `kind:id`, for example `user:alice`")
+
+
+class InvalidRuleError(InputError):
+    """A rule tree cannot be compiled; `path` points at the offending node."""
+
+    code = "invalid_rule"
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"rule node `{path}`: {why}")
+
+
+class UnknownIdError(InputError):
+    """Nothing with that id is known to the reader."""
+
+    code = "unknown_id"
+
+    def __init__(self, given: str) -> None:
+        self.given = given
+        super().__init__(f"nothing is known under {_short(given)} in this tenant, or you may not see it")
+
+
+class DataSetError(InputError):
+    """A folder of evaluation data is missing, damaged or of another set."""
+
+    code = "data_set"
+
+
+class NotPermittedError(CollabError, PermissionError):
+    """The acting principal has no grant for it."""
+
+    code = "not_permitted"
+
+    def __init__(self, principal: str, action: str, subject: str) -> None:
+        self.principal, self.action, self.subject = principal, action, subject
+        super().__init__(f"`{principal}` may not {action} `{subject}`: its owner has not granted that")
+
+    def __str__(self) -> str:  # PermissionError would print an errno
+        return str(self.args[0])
+
+
+class UnsupportedError(CollabError):
+    """The store does not promise the ability that was asked for."""
+
+    code = "unsupported"
+
+    def __init__(self, store: str, ability: str) -> None:
+        self.store, self.ability = store, ability
+        super().__init__(f"backend `{store}` does not promise `{ability}`; see `collab backends`")
+
+
+class PluginError(CollabError):
+    """A plugin could not be loaded, or its hooks do not fit; the others go on."""
+
+    code = "plugin"
+
+    def __init__(self, plugin: str, why: str) -> None:
+        self.plugin, self.why = plugin, why
+        super().__init__(f"plugin `{plugin}` was left out: {why}")
+
+
+class StoreError(CollabError):
+    """Our own database refused; nothing was half-written."""
+
+    code = "store"
+
+    def __init__(self, store: str, why: str) -> None:
+        self.store, self.why = store, why
+        super().__init__(f"`{store}`: {why}")
+
+
+class StoreBusyError(StoreError):
+    """Another process holds the database; try again."""
+
+    code = "store_busy"
+    retryable = True
+
+
+class StoreFullError(StoreError):
+    """The disk is full; free some space, then try again."""
+
+    code = "store_full"
+
+
+class StoreReadOnlyError(StoreError):
+    """The database file or its folder cannot be written."""
+
+    code = "store_read_only"
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be opened or reached."""
+
+    code = "store_unavailable"
+    retryable = True
+
+
+class NewerSchemaError(StoreError):
+    """The database was written by a newer version; upgrade collab-layer."""
+
+    code = "newer_schema"
+
+
+class BackendError(CollabError):
+    """A memory store behind the layer failed; its own memories are untouched."""
+
+    code = "backend"
+
+    def __init__(self, store: str, why: str) -> None:
+        self.store, self.why = store, why
+        super().__init__(f"backend `{store}`: {why}")
+
+
+class BackendTimeoutError(BackendError):
+    """The store did not answer in time."""
+
+    code = "backend_timeout"
+    retryable = True
+
+
+class BackendDownError(BackendError):
+    """The store cannot be reached."""
+
+    code = "backend_down"
+    retryable = True
+
+
+class StaleLeaseError(CollabError):
+    """Another worker took the job over, or what it was about was erased meanwhile."""
+
+    code = "stale_lease"
+    retryable = True
+
+    def __init__(self, entity: str, why: str) -> None:
+        self.entity, self.why = entity, why
+        super().__init__(f"work on `{entity}` was dropped: {why}")
+
+
+class LayerClosedError(CollabError):
+    """The layer was closed; open it again."""
+
+    code = "layer_closed"
+
+    def __init__(self) -> None:
+        super().__init__("this layer was closed; open it again with CollabLayer.open(...)")
+
+
+class LoopThreadError(CollabError):
+    """A blocking call was made from inside the layer's own event loop thread."""
+
+    code = "loop_thread"
+
+    def __init__(self, call: str) -> None:
+        self.call = call
+        super().__init__(
+            f"`{call}` would wait for itself: it was called from the layer's own loop thread; "
+            "use AsyncCollabLayer there"
+        )
+
+
+def _short(text: str, limit: int = 80) -> str:
+    return f"`{text if len(text) <= limit else text[: limit - 1] + '…'}`"

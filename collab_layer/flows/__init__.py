@@ -1,0 +1,1 @@
+"""The only room that orders awaits; each flow is load, pure stages, save."""

@@ -1,0 +1,135 @@
+"""Derived items to the stores that were asked to take them, and back out again.
+
+Written at least once under the item's own id as key, so that a store that has it leaves it
+alone; retracted when the item was erased or expired. Never calls `spread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, select, update
+
+from collab_layer.errors import BackendError
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import derived
+from collab_layer.graph.store import audience_for
+from collab_layer.graph.tables import deliveries, entities
+from collab_layer.ports.backend import Can, Writes, require
+from collab_layer.types.entity import Entity
+from collab_layer.types.update import Source, Update
+
+BATCH = 200
+MAX_ATTEMPTS = 5
+
+
+async def deliver(tools: Tools, tenant: str) -> int:
+    """Send what is pending and retract what was erased; how many items were settled."""
+    settled = 0
+    for name in sorted(tools.delivering):
+        backend = tools.backends.get(name)
+        if backend is None:
+            continue
+        require(backend, Can.WRITE)
+        assert isinstance(backend, Writes)
+        try:
+            gone = await tools.in_thread(_retracting, tools, tenant, name)
+            if gone:
+                await backend.retract(gone)
+                await tools.in_thread(_forget, tools, tenant, name, gone)
+            updates = await tools.in_thread(_pending, tools, tenant, name)
+            receipts = await backend.write(updates) if updates else []
+            native = {receipt.key: receipt.native_id for receipt in receipts}
+            await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
+        except BackendError:
+            await tools.in_thread(_failed, tools, tenant, name)
+            raise
+        settled += len(gone) + len(updates)
+    return settled
+
+
+def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
+    d = deliveries.c
+    with tools.store.database.read() as connection:
+        return list(
+            connection.execute(
+                select(d.item).where(d.tenant == tenant, d.backend == backend, d.state == "retracting").limit(BATCH)
+            ).scalars()
+        )
+
+
+def _pending(tools: Tools, tenant: str, backend: str) -> list[Update]:
+    """What waits, checked once more: a grant may have ended while it waited."""
+    d, now = deliveries.c, tools.now()
+    with tools.store.database.read() as connection:
+        waiting = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending") & (d.attempts < MAX_ATTEMPTS)
+        ids = list(connection.execute(select(d.item).where(waiting).order_by(d.at).limit(BATCH)).scalars())
+        items = derived.get(connection, tenant, ids)
+        wanted = {id_ for item in items.values() for id_ in (item.owner, *item.principals, *item.links)}
+        rows = connection.execute(
+            select(entities.c.id, entities.c.name).where(entities.c.tenant == tenant, entities.c.id.in_(wanted))
+        )
+        names = {id_: Entity.parse(name) for id_, name in rows}
+        out: list[Update] = []
+        for item in items.values():
+            if item.owner not in names:
+                continue
+            seen = audience_for(tools.store, connection, tenant, names[item.owner], None, now)
+            if any(seen.level(one) < item.level for one in item.principals):
+                continue
+            sources = tuple(
+                Source(id=source, principal=names[principal], weight=weight)
+                for source, principal, weight in item.sources
+                if principal in names
+            )
+            if sources:
+                out.append(
+                    Update(
+                        id=item.id,
+                        owner=names[item.owner],
+                        kind=item.kind,
+                        text=item.text,
+                        confidence=item.confidence,
+                        hop=item.hop,
+                        links=tuple(names[link] for link in item.links if link in names),
+                        sources=sources,
+                    )
+                )
+        return out
+
+
+def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native: dict[str, str]) -> None:
+    if not ids:
+        return
+    d = deliveries.c
+    with tools.store.database.write() as connection:
+        connection.execute(
+            update(deliveries)
+            .where(d.tenant == tenant, d.backend == backend, d.item == bindparam("key"), d.state == "pending")
+            .values(state="delivered", native_id=bindparam("native"), at=tools.now()),
+            [{"key": key, "native": native.get(key)} for key in ids],
+        )
+        # Erased between writing and now: the state is `retracting` and stays so.
+        missing = set(ids) - set(derived.get(connection, tenant, ids))
+        if missing:
+            connection.execute(
+                update(deliveries)
+                .where(d.tenant == tenant, d.backend == backend, d.item.in_(missing))
+                .values(state="retracting")
+            )
+
+
+def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:
+    d = deliveries.c
+    with tools.store.database.write() as connection:
+        connection.execute(delete(deliveries).where(d.tenant == tenant, d.backend == backend, d.item.in_(list(ids))))
+
+
+def _failed(tools: Tools, tenant: str, backend: str) -> None:
+    d = deliveries.c
+    with tools.store.database.write() as connection:
+        connection.execute(
+            update(deliveries)
+            .where(d.tenant == tenant, d.backend == backend, d.state == "pending")
+            .values(attempts=d.attempts + 1)
+        )

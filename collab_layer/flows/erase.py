@@ -1,0 +1,163 @@
+"""What is to be forgotten to a receipt: one transaction, descendants included.
+
+The generation fence makes every plan that was in flight start over; every process reloads
+its index at its next read; the write-ahead log is folded, so that erased bytes leave the
+files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, func, insert, select
+
+from collab_layer.errors import NotPermittedError, UnknownIdError
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import derived, names
+from collab_layer.graph.cards import by_ref, card_id
+from collab_layer.graph.erasing import (
+    Removed,
+    cards_gone,
+    derived_gone,
+    entity_gone,
+    fence,
+    interactions_gone,
+)
+from collab_layer.graph.tables import cards, deliveries, interactions, receipts
+from collab_layer.types.entity import Entity, MemoryRef
+from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.types.scope import Scope
+from collab_layer.types.time import moment
+
+
+async def forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str) -> ErasureReceipt:
+    """Erase an entity, a memory, an interaction or a derived item with all that rests on it.
+
+    Raises:
+        UnknownIdError: Nothing is known under it.
+        NotPermittedError: The acting principal is not whose it is.
+    """
+    return await tools.in_thread(_forget, tools, scope, what)
+
+
+def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[str]) -> int:
+    """Memories that vanished from their store: their interactions and cards go too."""
+    with tools.store.database.write() as connection:
+        removed = Removed()
+        numbers = _of_refs(connection, tenant, backend, native_ids)
+        if not numbers:
+            return 0
+        fence(connection, tenant)
+        interactions_gone(connection, tools.store.adjacency, tenant, numbers, removed)
+    return len(numbers)
+
+
+def _forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str) -> ErasureReceipt:
+    tenant, now = scope.tenant, tools.now()
+    subject = what.id if isinstance(what, MemoryRef) else str(what)
+    with tools.store.database.write() as connection:
+        generation = fence(connection, tenant)
+        removed = Removed()
+        _remove(tools, connection, scope, what, removed)
+        pending = connection.execute(
+            select(func.count()).where(deliveries.c.tenant == tenant, deliveries.c.state == "retracting")
+        ).scalar_one()
+        salt = secrets.token_hex(8)
+        receipt = ErasureReceipt(
+            id="r" + secrets.token_hex(8),
+            subject=f"{salt}:{hashlib.sha256((salt + subject).encode()).hexdigest()}",
+            at=moment(now),
+            removed=removed.rows,
+            generation=generation,
+            pending=pending,
+        )
+        row = {"tenant": tenant, "id": receipt.id, "at": now, "body": receipt.model_dump_json()}
+        connection.execute(insert(receipts), [row])
+    tools.store.database.compact()
+    return receipt
+
+
+def _remove(
+    tools: Tools, connection: Connection, scope: Scope, what: Entity | MemoryRef | str, removed: Removed
+) -> None:
+    tenant, adjacency = scope.tenant, tools.store.adjacency
+    if isinstance(what, MemoryRef):
+        numbers = _of_refs(connection, tenant, what.backend, [what.id])
+        if not numbers:
+            raise UnknownIdError(what.id)
+        _own(connection, scope, _actors(connection, tenant, numbers), what.id)
+        interactions_gone(connection, adjacency, tenant, numbers, removed)
+        rest = by_ref(connection, tenant, [(what.backend, what.id)])
+        derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset(), removed)
+        cards_gone(connection, tenant, rest, removed)
+        return
+    text = str(what)
+    number = _number(text)
+    if ":" in text:
+        entity = Entity.parse(what)
+        id_ = names.find(connection, tenant, [str(entity)]).get(str(entity))
+        if id_ is None:
+            raise UnknownIdError(text)
+        _own(connection, scope, [id_], text)
+        entity_gone(connection, adjacency, tenant, id_, removed)
+    elif text.startswith("i") and number is not None and (actors := _actors(connection, tenant, [number])):
+        _own(connection, scope, actors, text)
+        interactions_gone(connection, adjacency, tenant, [number], removed)
+    elif text.startswith("c") and number is not None and (card := _card(connection, tenant, number)):
+        _own(connection, scope, [card[0]], text)
+        if card[1]:
+            interactions_gone(connection, adjacency, tenant, [card[1]], removed)
+        else:
+            derived_gone(connection, tenant, [text], frozenset([card[0]]), removed)
+            cards_gone(connection, tenant, [number], removed)
+    elif text.startswith("d") and (item := derived.get(connection, tenant, [text]).get(text)):
+        _own(connection, scope, [item.owner, *item.principals], text)
+        derived_gone(connection, tenant, [text], frozenset(), removed)
+        removed.add("derived", derived.drop(connection, tenant, [text]))
+    else:
+        raise UnknownIdError(text)
+
+
+def _own(connection: Connection, scope: Scope, owners: Sequence[int], subject: str) -> None:
+    """The operator may erase anything; a principal only what is its own."""
+    if scope.principal is None:
+        return
+    name = str(scope.principal)
+    mine = names.find(connection, scope.tenant, [name]).get(name)
+    if mine not in owners:
+        raise NotPermittedError(name, "forget", subject)
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text[1:], 16)
+    except ValueError:
+        return None
+
+
+def _actors(connection: Connection, tenant: str, numbers: Sequence[int]) -> list[int]:
+    i = interactions.c
+    return list(
+        connection.execute(select(i.actor).where(i.tenant == tenant, i.id.in_(list(numbers))).distinct()).scalars()
+    )
+
+
+def _card(connection: Connection, tenant: str, number: int) -> tuple[int, int] | None:
+    row = connection.execute(
+        select(cards.c.owner, cards.c.interaction).where(cards.c.tenant == tenant, cards.c.id == number)
+    ).first()
+    return None if row is None else (row.owner, row.interaction)
+
+
+def _of_refs(connection: Connection, tenant: str, backend: str, native_ids: Sequence[str]) -> list[int]:
+    i = interactions.c
+    found: list[int] = []
+    for start in range(0, len(native_ids), 400):
+        found += connection.execute(
+            select(i.id).where(
+                i.tenant == tenant, i.backend == backend, i.native_id.in_(list(native_ids[start : start + 400]))
+            )
+        ).scalars()
+    return found

@@ -1,0 +1,152 @@
+"""An id to its lineage, as far as the reader may know it; how the layer is doing."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from collab_layer.errors import NotPermittedError, UnknownIdError
+from collab_layer.flows import view
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import derived, names, outbox
+from collab_layer.graph.cards import CardText, texts
+from collab_layer.graph.derived import Item
+from collab_layer.graph.reader import Reading
+from collab_layer.graph.store import Opened, table_counts
+from collab_layer.graph.tables import deliveries, interactions
+from collab_layer.types.entity import Entity
+from collab_layer.types.facet import Facet
+from collab_layer.types.graph import Draft
+from collab_layer.types.health import Condition, Health, PartHealth
+from collab_layer.types.scope import Level, Scope
+from collab_layer.types.time import moment
+from collab_layer.types.update import Lineage, SourceView
+
+OPERATOR = Entity("app", "operator")
+
+
+async def explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
+    """Every source of a derived item, or what an interaction said.
+
+    Raises:
+        UnknownIdError: Nothing is known under it, or the reader may not see it.
+    """
+    return await tools.in_thread(_explain, tools, scope, id_)
+
+
+async def shown(tools: Tools, scope: Scope, id_: str) -> Facet:
+    """A derived item as it was shown, with the evidence that may still be shown.
+
+    Raises:
+        UnknownIdError: No such item, or not for this reader.
+    """
+    return await tools.in_thread(_shown, tools, scope, id_)
+
+
+async def health(tools: Tools, scope: Scope) -> Health:
+    """Our database, the work waiting, and every attached store, each asked itself."""
+    own = await tools.in_thread(_own_health, tools, scope.tenant)
+    parts = [*own[0], *[await backend.health() for backend in tools.backends.values()]]
+    worst: Condition = "ok"
+    for condition in ("degraded", "down"):
+        if any(part.condition == condition for part in parts):
+            worst = condition
+    return Health(condition=worst, parts=tuple(parts), counts=own[1])
+
+
+def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
+    with tools.store.reading(scope, scope.principal or OPERATOR, tools.now()) as opened:
+        if id_.startswith("i"):
+            return _interaction(opened, scope, id_)
+        item = _item(opened, scope, id_)
+        cards = _cards(opened.reading, item)
+        sources = tuple(_source(opened, scope, one, cards.get(one[0])) for one in item.sources)
+        return Lineage(
+            id=id_,
+            kind=item.kind.value,
+            text=item.text,
+            confidence=item.confidence,
+            trust=item.trust,
+            sources=sources,
+            made_by=item.made_by,
+            at=moment(item.at),
+        )
+
+
+def _shown(tools: Tools, scope: Scope, id_: str) -> Facet:
+    with tools.store.reading(scope, scope.principal or OPERATOR, tools.now()) as opened:
+        item = _item(opened, scope, id_)
+        reader = Entity.parse(opened.reading.index.names[item.owner])
+        if scope.principal is None:  # the operator sees what the item's reader would see now
+            with tools.store.reading(scope, reader, tools.now()) as theirs:
+                return _as_facet(theirs, item)
+        return _as_facet(opened, item)
+
+
+def _as_facet(opened: Opened, item: Item) -> Facet:
+    seen = opened.reading.audience
+    if any(seen.level(one) < item.level for one in item.principals):
+        raise UnknownIdError(item.id)
+    draft = Draft(item.key, item.text, item.confidence, 0.0, item.links, item.sources)
+    return view.facet(opened.reading, draft, item.id, item.kind)
+
+
+def _item(opened: Opened, scope: Scope, id_: str) -> Item:
+    reading = opened.reading
+    item = derived.get(reading.connection, reading.tenant, [id_]).get(id_)
+    gone = item is None or id_ in derived.is_erased(reading.connection, reading.tenant, [id_])
+    if item is None or gone or (scope.principal is not None and item.owner != opened.reader):
+        raise UnknownIdError(id_)
+    return item
+
+
+def _cards(reading: Reading, item: Item) -> dict[str, CardText]:
+    numbers = {int(source[1:], 16): source for source, _, _ in item.sources if source.startswith("c")}
+    found = texts(reading.connection, reading.tenant, list(numbers))
+    return {numbers[number]: card for number, card in found.items()}
+
+
+def _source(opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None) -> SourceView:
+    source, principal, weight = one
+    reading = opened.reading
+    known = scope.principal is None or reading.audience.level(principal) >= Level.RECORDS
+    if not known:
+        salt = names.salt(reading.connection, reading.tenant)
+        name = view.pseudonym(salt, opened.reader, principal)
+        return SourceView(id="withheld", principal=str(name), weight=round(weight, 1))
+    quote = None if card is None else card.text
+    return SourceView(id=source, principal=str(view.entity_of(reading, principal)), weight=weight, quote=quote)
+
+
+def _interaction(opened: Opened, scope: Scope, id_: str) -> Lineage:
+    reading, i = opened.reading, interactions.c
+    try:
+        number = int(id_[1:], 16)
+    except ValueError as error:
+        raise UnknownIdError(id_) from error
+    row = reading.connection.execute(
+        select(i.actor, i.text, i.verb, i.at).where(i.tenant == reading.tenant, i.id == number)
+    ).first()
+    if row is None:
+        raise UnknownIdError(id_)
+    if scope.principal is not None and reading.audience.level(row.actor) < Level.RECORDS:
+        raise NotPermittedError(str(scope.principal), "read", id_)
+    actor = str(view.entity_of(reading, row.actor))
+    source = SourceView(id=id_, principal=actor, weight=1.0, quote=row.text)
+    return Lineage(id=id_, kind="interaction", text=row.text, sources=(source,), made_by=row.verb, at=moment(row.at))
+
+
+def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, int]]:
+    with tools.store.database.read() as connection:
+        waiting, parked = outbox.counts(connection, tenant)
+        counts = {**table_counts(connection, tenant), "waiting": waiting, "parked": parked}
+        stuck = connection.execute(
+            select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == "retracting").limit(1)
+        ).first()
+    graph: Condition = "empty" if counts["interactions"] == 0 else "ok"
+    parts = [PartHealth(name="graph", condition=graph)]
+    if parked:
+        detail = f"{parked} entities were parked after repeated failures; see the log"
+        parts.append(PartHealth(name="work", condition="degraded", detail=detail))
+    if stuck is not None:
+        parts.append(PartHealth(name="deliveries", condition="degraded", detail="an erasure is still to be delivered"))
+    return parts, counts

@@ -1,0 +1,155 @@
+"""One entity and some candidates to a ranking, every reason tied to evidence.
+
+load:   one snapshot, cut to the reader's grants;
+stages: curate, rank;
+save:   nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from collab_layer.errors import InputError
+from collab_layer.flows import view
+from collab_layer.flows.context import NEIGHBORS, permit, query_vector
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import names, policy
+from collab_layer.graph.cards import card_id, texts
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
+from collab_layer.graph.tables import settings
+from collab_layer.stages import rank as stage
+from collab_layer.stages.curate import curate
+from collab_layer.stages.lessons import lesson
+from collab_layer.types.entity import Entity
+from collab_layer.types.facet import Evidence
+from collab_layer.types.graph import Candidates, Floats, Vectors
+from collab_layer.types.ranking import Ranked, Ranking
+from collab_layer.types.scope import Level, Scope
+
+MAX_CANDIDATES = 2_000
+WEIGHTS = "rank_weights"
+
+
+async def rank(
+    tools: Tools, scope: Scope, entity: Entity, wanted: Sequence[Entity], instruction: str | None
+) -> Ranking:
+    """Order the candidates for the entity; each appears once, unknown ones too.
+
+    Raises:
+        InputError: No candidate, or more than 2,000.
+    """
+    ordered = tuple(dict.fromkeys(wanted))
+    if not ordered:
+        raise InputError("name at least one candidate to rank")
+    if len(ordered) > MAX_CANDIDATES:
+        raise InputError(f"{len(ordered)} candidates, at most {MAX_CANDIDATES} can be ranked at once")
+    vector = await query_vector(tools, instruction)
+    return await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+
+
+def weights(connection: Connection, tenant: str) -> dict[str, float]:
+    """The tenant's fitted weights, or the defaults."""
+    text = connection.execute(
+        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == WEIGHTS)
+    ).scalar()
+    return dict(stage.DEFAULT_WEIGHTS) if text is None else json.loads(text)
+
+
+def set_weights(tools: Tools, tenant: str, fitted: Mapping[str, float]) -> None:
+    """Keep fitted weights; every later ranking of the tenant uses them."""
+    unknown = sorted(set(fitted) - set(stage.DEFAULT_WEIGHTS))
+    if unknown:
+        raise InputError(f"unknown ranking features: {', '.join(unknown)}")
+    if any(not np.isfinite(value) or value < 0 for value in fitted.values()):
+        raise InputError("ranking weights must be finite and not negative")
+    with tools.store.database.write() as connection:
+        row = {"tenant": tenant, "name": WEIGHTS, "value": json.dumps(dict(fitted))}
+        upsert(connection, settings, [row], update=("value",))
+
+
+def _rank(tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None) -> Ranking:
+    now = tools.now()
+    with tools.store.reading(scope, entity, now) as opened:
+        permit(opened, scope, entity)
+        reading = opened.reading
+        found = names.find(reading.connection, reading.tenant, (str(one) for one in wanted))
+        known = [one for one in wanted if str(one) in found]
+        ids = np.array([found[str(one)] for one in known], np.int64)
+        vector = None if raw is None else reading.index.centred(raw[None, :])[0]
+        hood = neighborhood(reading, opened.focus, query_vector=vector)
+        chosen = curate(hood, tools.scorer, k=NEIGHBORS, min_things=0, kinds=("owner",))
+        laid = candidates(reading, opened.focus, ids, chosen)
+        sharing = policy.sharing(reading.connection, reading.tenant)
+        columns = stage.features(laid, min_contributors=sharing.min_contributors)
+        if vector is not None:
+            columns["instruction"] = laid.candidate_vectors.dot(vector)
+        used = weights(reading.connection, reading.tenant)
+        scores = stage.rank(columns, {**used, "instruction": 1.0})
+        items = _items(reading, known, laid, columns, scores)
+        floor = min((item.score for item in items), default=0.0) - 1.0
+        items += [Ranked(entity=one, score=floor, rationale="never seen here") for one in wanted if one not in known]
+    place = {one: at for at, one in enumerate(wanted)}
+    items.sort(key=lambda item: (-item.score, place[item.entity]))
+    return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of)
+
+
+def _items(
+    reading: Reading, known: Sequence[Entity], laid: Candidates, columns: Mapping[str, Floats], scores: Floats
+) -> list[Ranked]:
+    quotes = _quotes(reading, laid)
+    holders: dict[int, list[tuple[int, float]]] = {}
+    for neighbor, candidate in zip(laid.hold_neighbor.tolist(), laid.hold_candidate.tolist(), strict=True):
+        holders.setdefault(candidate, []).append((neighbor, float(laid.neighbor_weight[neighbor])))
+    out: list[Ranked] = []
+    for row, entity in enumerate(known):
+        mine = sorted(holders.get(row, []), key=lambda pair: (-pair[1], pair[0]))
+        shown = [pair for pair in mine if laid.neighbor_level[pair[0]] >= Level.RECORDS]
+        evidence = tuple(_evidence(reading, laid, row, pair, quotes) for pair in shown[: view.EVIDENCE_SHOWN])
+        features = {name: float(column[row]) for name, column in columns.items()}
+        out.append(
+            Ranked(
+                entity=entity,
+                score=float(scores[row]),
+                features=features,
+                rationale=stage.rationale(features, holders=len(shown)),
+                evidence=evidence,
+            )
+        )
+    return out
+
+
+def _evidence(
+    reading: Reading,
+    laid: Candidates,
+    row: int,
+    pair: tuple[int, float],
+    quotes: Mapping[tuple[int, int], tuple[str, str]],
+) -> Evidence:
+    owner, thing = int(laid.neighbors[pair[0]]), int(laid.ids[row])
+    source, quote = quotes.get((owner, thing), (holding_id(owner, thing), None))
+    return Evidence(source=source, owner=view.entity_of(reading, owner), quote=quote, weight=min(1.0, pair[1]))
+
+
+def _quotes(reading: Reading, laid: Candidates) -> dict[tuple[int, int], tuple[str, str]]:
+    """What the neighbours that share records wrote about a candidate: (owner, thing) -> (source, words)."""
+    allowed = laid.neighbors[laid.neighbor_level >= Level.RECORDS]
+    cards = reading.index.cards
+    rows = np.flatnonzero(
+        cards.alive
+        & (cards.length > 0)
+        & (cards.at <= reading.now)
+        & np.isin(cards.owner, allowed)
+        & np.isin(cards.thread, laid.ids)
+    )[:200]
+    found = texts(reading.connection, reading.tenant, cards.id[rows].tolist())
+    threads = dict(zip(cards.id[rows].tolist(), cards.thread[rows].tolist(), strict=True))
+    return {
+        (card.owner, threads[id_]): (card_id(id_), lesson(card.text, outcome=card.outcome))
+        for id_, card in found.items()
+        if card.text
+    }

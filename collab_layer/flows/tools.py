@@ -1,0 +1,75 @@
+"""What every flow is handed: the store, the clock, the plugged-in parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from collab_layer.errors import LayerClosedError
+from collab_layer.graph.store import GraphStore
+from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
+from collab_layer.ports.backend import MemoryBackend
+from collab_layer.ports.clock import Clock
+from collab_layer.ports.models import Embedder
+from collab_layer.stages.rules import Scorer
+from collab_layer.types.entity import Entity
+from collab_layer.types.time import micros
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Tools:
+    """Shared by every tenant of a layer."""
+
+    store: GraphStore
+    clock: Clock
+    embedder: Embedder
+    scorer: Scorer
+    threads: ThreadPoolExecutor
+    linkers: Sequence[LinkerSpec] = ()
+    features: Sequence[FeatureSpec] = ()
+    filters: Sequence[ShareFilterSpec] = ()
+    sinks: Sequence[SinkSpec] = ()
+    backends: dict[str, MemoryBackend] = field(default_factory=dict[str, MemoryBackend])
+    delivering: set[str] = field(default_factory=set[str])
+
+    def now(self) -> int:
+        """Microseconds since 1970 by the layer's clock."""
+        return micros(self.clock())
+
+    async def in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run blocking or heavy work off the event loop, in the layer's own threads."""
+        loop = asyncio.get_running_loop()
+        try:
+            waiting = loop.run_in_executor(self.threads, lambda: call(*args, **kwargs))
+        except RuntimeError as error:  # the threads were shut down: by `close`, or by the interpreter's exit
+            raise LayerClosedError from error
+        return await waiting
+
+    def link(self, requests: Sequence[LinkRequest], names: Mapping[str, Entity]) -> list[list[Entity]]:
+        """Every linker's links, joined in order."""
+        joined: list[dict[Entity, None]] = [{} for _ in requests]
+        for spec in self.linkers:
+            for links, found in zip(joined, spec.link(requests, names), strict=True):
+                links.update(dict.fromkeys(found))
+        return [list(links) for links in joined]
+
+    def leaving(self, items: Sequence[Leaving]) -> list[str | None]:
+        """What may leave after every share filter; None where one of them vetoed."""
+        texts: list[str | None] = [item.text for item in items]
+        for spec in self.filters:
+            asked = [at for at, text in enumerate(texts) if text is not None]
+            batch = [Leaving(items[at].owner, items[at].reader, texts[at] or "") for at in asked]
+            for at, text in zip(asked, spec.filter(batch), strict=True):
+                texts[at] = text
+        return texts
+
+    def tell(self, event: Event) -> None:
+        """Tell every sink."""
+        for sink in self.sinks:
+            sink.tell(event)

@@ -1,0 +1,119 @@
+"""What leaves the layer: drafts and selections as the reader may see them.
+
+Owners that share `records` appear by name and in their own words; owners that share only
+`facets` appear as pseudonyms, in groups of at least `min_contributors`, rounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from collab_layer.flows.tools import Tools
+from collab_layer.graph.cards import CardText, texts
+from collab_layer.graph.reader import Reading
+from collab_layer.plugins.specs import Leaving
+from collab_layer.types.entity import Entity, MemoryRef
+from collab_layer.types.facet import Evidence, Facet, FacetKind, Neighbor
+from collab_layer.types.graph import Draft, Selection
+from collab_layer.types.scope import Level
+from collab_layer.types.time import moment
+
+EVIDENCE_SHOWN = 5
+
+
+def entity_of(reading: Reading, id_: int) -> Entity:
+    """The entity of a dense id."""
+    return Entity.parse(reading.index.names[id_])
+
+
+def pseudonym(salt: str, reader: int, owner: int) -> Entity:
+    """The same owner looks the same to one reader, and different to another."""
+    digest = hashlib.blake2b(f"{reader}:{owner}".encode(), key=salt.encode()[:64], digest_size=5).hexdigest()
+    return Entity("peer", digest)
+
+
+def neighbors(reading: Reading, selection: Selection, *, salt: str, minimum: int) -> tuple[Neighbor, ...]:
+    """The curated neighbours; nobody at `facets` level where there are fewer than `minimum`."""
+    distilled = int((selection.is_owner & (selection.level == Level.FACETS)).sum())
+    out: list[Neighbor] = []
+    for row, id_ in enumerate(selection.ids.tolist()):
+        score = float(selection.scores[row])
+        parts = {name: float(column[row]) for name, column in selection.contributions.items() if column[row]}
+        if not selection.is_owner[row] or selection.level[row] >= Level.RECORDS:
+            shared = tuple(entity_of(reading, target) for target in selection.shared[row].tolist())
+            out.append(Neighbor(entity=entity_of(reading, id_), score=score, contributions=parts, shared=shared))
+        elif distilled >= minimum:
+            name = pseudonym(salt, reading.audience.reader, id_)
+            out.append(Neighbor(entity=name, score=round(score, 1), contributions={}))
+    return tuple(out)
+
+
+def evidence(
+    reading: Reading, sources: Sequence[tuple[str, int, float]], quotes: Mapping[str, str], at: Mapping[str, int]
+) -> tuple[Evidence, ...]:
+    """The strongest sources, quoted where their owner permits it."""
+    cards = _cards(reading, [source for source, _, _ in sources[:EVIDENCE_SHOWN]])
+    out: list[Evidence] = []
+    for source, owner, weight in sources[:EVIDENCE_SHOWN]:
+        when = moment(at[source]) if source in at else None
+        if reading.audience.level(owner) >= Level.RECORDS:
+            card = cards.get(source)
+            ref = None
+            if card is not None and card.backend:
+                ref = MemoryRef(backend=card.backend, id=card.native_id, version=card.version)
+            out.append(
+                Evidence(
+                    source=source,
+                    owner=entity_of(reading, owner),
+                    quote=quotes.get(source),
+                    at=when,
+                    weight=weight,
+                    ref=ref,
+                )
+            )
+        else:
+            out.append(Evidence(source="withheld", weight=round(weight, 1)))
+    return tuple(out)
+
+
+def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind) -> Facet:
+    """A draft as its reader sees it."""
+    return Facet(
+        id=id_,
+        kind=kind,
+        text=draft.text,
+        confidence=draft.confidence,
+        contributors=len(draft.contributors),
+        evidence=evidence(reading, draft.sources, draft.quotes, draft.at),
+        links=tuple(entity_of(reading, link) for link in draft.links),
+        score=draft.score,
+    )
+
+
+def filtered(tools: Tools, reading: Reading, reader: Entity, drafts: Sequence[Draft]) -> list[Draft]:
+    """Drafts after the share filters: a vetoed quote goes, a vetoed sentence takes its draft along."""
+    if not tools.filters:
+        return list(drafts)
+    asked: list[Leaving] = []
+    for draft in drafts:
+        strongest = entity_of(reading, draft.sources[0][1])
+        asked.append(Leaving(strongest, reader, draft.text))
+        owners = {source: owner for source, owner, _ in draft.sources}
+        asked += [Leaving(entity_of(reading, owners[source]), reader, text) for source, text in draft.quotes.items()]
+    answers = iter(tools.leaving(asked))
+    out: list[Draft] = []
+    for draft in drafts:
+        text = next(answers)
+        quotes = {source: quote for source in draft.quotes if (quote := next(answers)) is not None}
+        if text is not None:
+            out.append(
+                Draft(draft.key, text, draft.confidence, draft.score, draft.links, draft.sources, quotes, draft.at)
+            )
+    return out
+
+
+def _cards(reading: Reading, sources: Sequence[str]) -> dict[str, CardText]:
+    numbers = {int(source[1:], 16): source for source in sources if source.startswith("c")}
+    found = texts(reading.connection, reading.tenant, list(numbers))
+    return {numbers[number]: card for number, card in found.items()}

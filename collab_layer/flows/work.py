@@ -1,0 +1,130 @@
+"""Lease, spread, settle, until told to stop.
+
+One step takes one entity. A failure is retried with growing delays and parked with its
+reason after five; the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from sqlalchemy import select
+
+from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
+from collab_layer.flows.deliver import deliver
+from collab_layer.flows.spread import spread
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import outbox
+from collab_layer.graph.outbox import Claim
+from collab_layer.graph.tables import tenants
+
+log = logging.getLogger("collab_layer")
+
+IDLE_S = 0.5
+"""Pause of an embedded worker that found nothing; new work wakes it at once."""
+
+
+async def step(tools: Tools, tenant: str, *, ignore_due: bool = False) -> int | None:
+    """Work off one entity; how many interactions, None if nothing is due."""
+    claim = await tools.in_thread(_claim, tools, tenant, ignore_due)
+    if claim is None:
+        return None
+    try:
+        return await spread(tools, claim)
+    except StaleLeaseError:
+        await tools.in_thread(_release, tools, claim)
+        return 0
+    except LayerClosedError:
+        raise
+    except (CollabError, OSError) as error:
+        await _failed(tools, claim, error)
+        return 0
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        # A plugin's linker, embedder or store broke its promise: this entity waits, the others go on.
+        await _failed(tools, claim, error)
+        return 0
+
+
+async def drain(tools: Tools, tenant: str) -> int:
+    """Work off everything that is not parked, retries included; how many interactions were settled.
+
+    What another worker holds is waited for, at most as long as its lease.
+    """
+    total = 0
+    while True:
+        done = await step(tools, tenant, ignore_due=True)
+        if done is not None:
+            total += done
+        elif await tools.in_thread(_waiting, tools, tenant):
+            await asyncio.sleep(0.02)
+        else:
+            break
+    while await _deliver(tools, tenant):
+        pass
+    return total
+
+
+async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
+    """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database."""
+    while True:
+        wake.clear()
+        busy = False
+        try:
+            for name in await tools.in_thread(_tenants, tools, tenant):
+                busy |= await step(tools, name) is not None
+                busy |= await _deliver(tools, name) > 0
+        except LayerClosedError:
+            return
+        except StoreError as error:
+            log.warning("the worker waits: %s", error)
+        if not busy:
+            try:
+                await asyncio.wait_for(wake.wait(), IDLE_S)
+            except TimeoutError:
+                continue
+
+
+async def _deliver(tools: Tools, tenant: str) -> int:
+    if not tools.delivering:
+        return 0
+    try:
+        return await deliver(tools, tenant)
+    except BackendError as error:
+        log.warning("delivery waits: %s", error)
+        return 0
+
+
+async def _failed(tools: Tools, claim: Claim, error: Exception) -> None:
+    reason = f"{type(error).__name__}: {error}"
+    if await tools.in_thread(_fail, tools, claim, reason):
+        log.error("work of entity %d was parked after %d tries: %s", claim.entity, outbox.MAX_ATTEMPTS, reason)
+
+
+def _claim(tools: Tools, tenant: str, ignore_due: bool) -> Claim | None:
+    if not _waiting(tools, tenant):  # most looks find nothing: do not take the write lock
+        return None
+    with tools.store.database.write() as connection:
+        return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due)
+
+
+def _waiting(tools: Tools, tenant: str) -> int:
+    with tools.store.database.read() as connection:
+        return outbox.counts(connection, tenant)[0]
+
+
+def _release(tools: Tools, claim: Claim) -> None:
+    with tools.store.database.write() as connection:
+        outbox.release(connection, claim)
+
+
+def _fail(tools: Tools, claim: Claim, reason: str) -> bool:
+    with tools.store.database.write() as connection:
+        return outbox.fail(connection, claim, tools.now(), reason)
+
+
+def _tenants(tools: Tools, tenant: str | None) -> list[str]:
+    if tenant is not None:
+        return [tenant]
+    with tools.store.database.read() as connection:
+        return list(connection.execute(select(tenants.c.tenant).order_by(tenants.c.tenant)).scalars())

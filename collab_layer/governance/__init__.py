@@ -1,0 +1,1 @@
+"""Pure rules about who may see what, and what depends on what."""

@@ -1,0 +1,130 @@
+"""Grants and a reader to what the reader may use of each owner.
+
+In:   grants in force, who reads, in which groups, for what, at what moment.
+Out:  an `Audience`: a level per owner, and until when that answer holds.
+Pure: no clock, no I/O. Entities are dense ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from collab_layer.types.graph import Bools, Ids, Levels
+from collab_layer.types.scope import EVERYONE, Level
+from collab_layer.types.time import FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRow:
+    """One grant as stored; `owner` None is the tenant's policy."""
+
+    owner: int | None
+    audience: str
+    level: Level
+    purpose: str | None
+    until: int
+    denied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who reads: dense id, the names it answers to (itself, its groups, its kind), purpose."""
+
+    id: int
+    names: frozenset[str]
+    purpose: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """What one reader may use.
+
+    Attributes:
+        reader: Always sees its own.
+        default: The level of owners not named.
+        named: Owner to level, opt-outs included.
+        until: Earliest end of a grant used, microseconds.
+    """
+
+    reader: int
+    default: Level = Level.NONE
+    named: Mapping[int, Level] = field(default_factory=dict[int, Level])
+    until: int = FOREVER
+
+    def level(self, owner: int) -> Level:
+        """What the reader may use of one owner."""
+        if owner == self.reader:
+            return Level.RECORDS
+        return self.named.get(owner, self.default)
+
+    def levels(self, ids: Ids, is_owner: Bools) -> Levels:
+        """The level of each entity, shape (n,); a thing has one only where it was granted by name."""
+        out = np.where(is_owner, np.int8(self.default), np.int8(0)).astype(np.int8)
+        if self.named and len(ids):
+            owners = np.fromiter(self.named, np.int64, len(self.named))
+            order = np.argsort(owners)
+            values = np.fromiter((int(level) for level in self.named.values()), np.int8, len(owners))
+            at = np.searchsorted(owners[order], ids)
+            at[at == len(owners)] = 0
+            hit = owners[order][at] == ids
+            out[hit] = values[order][at[hit]]
+        out[ids == self.reader] = Level.RECORDS
+        return out
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else can be seen."""
+        return self.default == Level.NONE and not any(self.named.values())
+
+
+def audience(grants: Iterable[GrantRow], reader: Reader, now: int) -> Audience:
+    """Resolve grants for one reader.
+
+    An owner's own word beats the tenant's policy in both directions where it denies, and
+    adds to it where it grants; among an owner's grants the highest level wins, but a
+    denial that names the reader's audience wins over all of them.
+    """
+    default, until = Level.NONE, FOREVER
+    named: dict[int, Level] = {}
+    denied: set[int] = set()
+    for grant in grants:
+        if grant.until <= now or not _meant(grant, reader):
+            continue
+        until = min(until, grant.until)
+        if grant.denied:
+            if grant.owner is not None:
+                denied.add(grant.owner)
+        elif grant.owner is None:
+            default = max(default, grant.level)
+        else:
+            named[grant.owner] = max(named.get(grant.owner, Level.NONE), grant.level)
+    named = {owner: max(level, default) for owner, level in named.items()}
+    named.update(dict.fromkeys(denied, Level.NONE))
+    named.pop(reader.id, None)
+    return Audience(reader.id, default, named, until)
+
+
+def read_by_others(grants: Iterable[GrantRow], owner: int, now: int) -> Level:
+    """The highest level at which anybody else may use the owner.
+
+    A denial of everybody counts; a narrower one leaves the others.
+    """
+    level = Level.NONE
+    for grant in grants:
+        if grant.until <= now or grant.owner not in (None, owner):
+            continue
+        if grant.denied:
+            if grant.owner == owner and grant.audience == EVERYONE and grant.purpose is None:
+                return Level.NONE
+        else:
+            level = max(level, grant.level)
+    return level
+
+
+def _meant(grant: GrantRow, reader: Reader) -> bool:
+    if grant.audience != EVERYONE and grant.audience not in reader.names:
+        return False
+    return grant.purpose is None or grant.denied or grant.purpose == reader.purpose

@@ -1,0 +1,208 @@
+"""Adjacency: packed arrays per node plus the deltas not yet folded into them.
+
+In:   nodes, kinds, and a moment for as-of reads.
+Out:  one `Edges` per node: distinct other ends, newest first.
+
+Writers append rows to `edges`; `fold` packs a node's rows into one array and marks exactly
+those rows as folded, in one transaction, so that a reader's snapshot always sees each row
+once. The rows stay: they are what as-of reads and recomputation use.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, delete, func, select, update
+
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.tables import adjacency, edges
+from collab_layer.types.graph import Edges
+from collab_layer.types.time import FOREVER
+
+PACKED = np.dtype([("dst", "<i4"), ("kind", "<i1"), ("weight", "<f8"), ("count", "<i4"), ("last", "<i8")])
+CACHE_NODES = 20_000
+_CHUNK = 500
+
+
+class Kind(IntEnum):
+    """What an edge means, from its source's side; each has its way back."""
+
+    INTERACTED = 1
+    HELD_BY = 2
+    MENTIONS = 3
+    MENTIONED_BY = 4
+    MEMBER_OF = 5
+    HAS_MEMBER = 6
+
+
+BACK = {
+    Kind.INTERACTED: Kind.HELD_BY,
+    Kind.MENTIONS: Kind.MENTIONED_BY,
+    Kind.MEMBER_OF: Kind.HAS_MEMBER,
+}
+
+Packed = NDArray[Any]
+
+
+class Adjacency:
+    """Reads and folds; keeps unpacked arrays of recently read nodes."""
+
+    def __init__(self) -> None:
+        self._cache: OrderedDict[tuple[str, int], tuple[int, Packed]] = OrderedDict()
+
+    def edges(
+        self, connection: Connection, tenant: str, nodes: Sequence[int], *, as_of: int | None = None
+    ) -> dict[int, Packed]:
+        """Every edge of the nodes, aggregated by (other end, kind), newest first."""
+        found: dict[int, Packed] = {}
+        for start in range(0, len(nodes), _CHUNK):
+            found.update(self._some(connection, tenant, list(nodes[start : start + _CHUNK]), as_of))
+        return found
+
+    def _some(self, connection: Connection, tenant: str, nodes: list[int], as_of: int | None) -> dict[int, Packed]:
+        base = {} if as_of is not None else self._packed(connection, tenant, nodes)
+        columns = (edges.c.src, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
+        query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(nodes))
+        if as_of is None:
+            query = query.where(edges.c.folded.is_(False), edges.c.valid_to == FOREVER)
+        else:
+            query = query.where(edges.c.at <= as_of, edges.c.valid_to > as_of)
+        fresh: dict[int, list[tuple[Any, ...]]] = {}
+        for src, dst, kind, weight, at, _ in connection.execute(query):
+            fresh.setdefault(src, []).append((dst, kind, weight, 1, at))
+        none = np.zeros(0, PACKED)
+        return {
+            node: _merge(base.get(node, none), np.array(fresh[node], PACKED)) if node in fresh else base.get(node, none)
+            for node in nodes
+        }
+
+    def _packed(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Packed]:
+        rows = connection.execute(
+            select(adjacency.c.node, adjacency.c.version).where(
+                adjacency.c.tenant == tenant, adjacency.c.node.in_(nodes)
+            )
+        )
+        found: dict[int, Packed] = {}
+        missing: dict[int, int] = {}
+        for node, version in rows:
+            kept = self._cache.get((tenant, node))
+            if kept is not None and kept[0] == version:
+                found[node] = kept[1]
+            else:
+                missing[node] = version
+        if missing:
+            blobs = connection.execute(
+                select(adjacency.c.node, adjacency.c.packed).where(
+                    adjacency.c.tenant == tenant, adjacency.c.node.in_(list(missing))
+                )
+            )
+            for node, blob in blobs:
+                found[node] = np.frombuffer(blob, PACKED)
+                self._cache[(tenant, node)] = (missing[node], found[node])
+            while len(self._cache) > CACHE_NODES:
+                self._cache.popitem(last=False)
+        return found
+
+    def versions(self, connection: Connection, tenant: str, nodes: Iterable[int]) -> dict[int, tuple[int, int, int]]:
+        """What changes whenever a node's edges change: (folded version, deltas, newest delta)."""
+        nodes = list(nodes)
+        out: dict[int, tuple[int, int, int]] = {}
+        for start in range(0, len(nodes), _CHUNK):
+            part = nodes[start : start + _CHUNK]
+            folded = {
+                node: version
+                for node, version in connection.execute(
+                    select(adjacency.c.node, adjacency.c.version).where(
+                        adjacency.c.tenant == tenant, adjacency.c.node.in_(part)
+                    )
+                )
+            }
+            deltas = {
+                src: (count, newest)
+                for src, count, newest in connection.execute(
+                    select(edges.c.src, func.count(), func.max(edges.c.id))
+                    .where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded.is_(False))
+                    .group_by(edges.c.src)
+                )
+            }
+            out.update({node: (folded.get(node, 0), *deltas.get(node, (0, 0))) for node in part})
+        return out
+
+    def fold(self, connection: Connection, tenant: str, nodes: Sequence[int], *, at_least: int = 1) -> int:
+        """Pack the deltas of nodes that have at least so many; how many nodes were packed."""
+        rows = connection.execute(
+            select(edges.c.src, edges.c.id).where(
+                edges.c.tenant == tenant, edges.c.src.in_(list(nodes)), edges.c.folded.is_(False)
+            )
+        )
+        waiting: dict[int, list[int]] = {}
+        for src, edge in rows:
+            waiting.setdefault(src, []).append(edge)
+        chosen = {node: ids for node, ids in waiting.items() if len(ids) >= at_least}
+        if not chosen:
+            return 0
+        merged = self.edges(connection, tenant, list(chosen))
+        versions = self.versions(connection, tenant, chosen)
+        upsert(
+            connection,
+            adjacency,
+            [
+                {"tenant": tenant, "node": node, "version": versions[node][0] + 1, "packed": merged[node].tobytes()}
+                for node in chosen
+            ],
+            update=("version", "packed"),
+        )
+        connection.execute(
+            update(edges).where(edges.c.tenant == tenant, edges.c.id == bindparam("edge")).values(folded=True),
+            [{"edge": edge} for ids in chosen.values() for edge in ids],
+        )
+        return len(chosen)
+
+    def unfold(self, connection: Connection, tenant: str, nodes: Sequence[int]) -> None:
+        """Forget the packed arrays of nodes whose rows were deleted or closed; deltas take over.
+
+        The version goes on from where it was, so that no cache takes the new state for the old.
+        """
+        for start in range(0, len(nodes), _CHUNK):
+            part = list(nodes[start : start + _CHUNK])
+            versions = self.versions(connection, tenant, part)
+            connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node.in_(part)))
+            connection.execute(
+                update(edges).where(edges.c.tenant == tenant, edges.c.src.in_(part)).values(folded=False)
+            )
+            blank = [{"tenant": tenant, "node": node, "version": versions[node][0] + 1, "packed": b""} for node in part]
+            upsert(connection, adjacency, blank, update=("version", "packed"))
+
+
+def _merge(base: Packed, fresh: Packed) -> Packed:
+    rows = np.concatenate([base, fresh]) if len(base) else fresh
+    keys = rows["dst"].astype(np.int64) * 16 + rows["kind"]
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    out = np.zeros(len(first), PACKED)
+    out["dst"], out["kind"] = rows["dst"][first], rows["kind"][first]
+    out["weight"] = np.bincount(inverse, rows["weight"], len(first))
+    out["count"] = np.bincount(inverse, rows["count"], len(first))
+    last = np.full(len(first), np.iinfo(np.int64).min)
+    np.maximum.at(last, inverse, rows["last"])
+    out["last"] = last
+    return out[np.lexsort((out["dst"], -out["last"]))]
+
+
+def pick(packed: Packed, *kinds: Kind) -> Edges:
+    """The edges of some kinds, newest first; an end met under two kinds appears once."""
+    rows = packed[np.isin(packed["kind"], kinds)]
+    if len(kinds) > 1 and len(rows) and len(np.unique(rows["dst"])) < len(rows):
+        plain = rows.copy()
+        plain["kind"] = 0
+        rows = _merge(np.zeros(0, PACKED), plain)
+    return Edges(
+        rows["dst"].astype(np.int64),
+        rows["weight"].astype(np.float64),
+        rows["count"].astype(np.int64),
+        rows["last"].astype(np.int64),
+    )

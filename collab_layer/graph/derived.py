@@ -1,0 +1,227 @@
+"""Derived items and their lineage: append-only, superseding, never overwritten.
+
+Ids are made from what an item says and rests on, so that storing the same plan twice
+stores once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Connection, delete, select, update
+
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.tables import deliveries, derived, lineage
+from collab_layer.types.facet import FacetKind
+from collab_layer.types.scope import Level
+from collab_layer.types.time import FOREVER
+
+ERASED = "erased"
+_CHUNK = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One derived item with its lineage: (source, principal, weight share in [0, 1])."""
+
+    id: str
+    owner: int
+    kind: FacetKind
+    key: str
+    text: str
+    confidence: float
+    level: Level
+    links: tuple[int, ...]
+    sources: tuple[tuple[str, int, float], ...]
+    made_by: str
+    epoch: int = 0
+    hop: int = 1
+    trust: float = 1.0
+    at: int = 0
+    expires: int = FOREVER
+
+    @property
+    def principals(self) -> frozenset[int]:
+        """Everyone behind it."""
+        return frozenset(principal for _, principal, _ in self.sources)
+
+
+def item_id(tenant: str, owner: int, kind: FacetKind, key: str, text: str, sources: Iterable[str]) -> str:
+    """The deterministic id of a derived item."""
+    whole = json.dumps([tenant, owner, kind, key, text, sorted(sources)], ensure_ascii=False)
+    return "d" + hashlib.sha256(whole.encode()).hexdigest()[:31]
+
+
+def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
+    """Store items and lineage; what is there already is left alone; same keys are superseded."""
+    upsert(connection, derived, [_row(tenant, item) for item in items])
+    upsert(
+        connection,
+        lineage,
+        [
+            {"tenant": tenant, "item": item.id, "source": source, "principal": principal, "weight": weight}
+            for item in items
+            for source, principal, weight in _summed(item.sources)
+        ],
+    )
+    for item in items:
+        connection.execute(
+            update(derived)
+            .where(
+                derived.c.tenant == tenant,
+                derived.c.owner == item.owner,
+                derived.c.kind == item.kind.value,
+                derived.c.key == item.key,
+                derived.c.id != item.id,
+                derived.c.superseded.is_(None),
+            )
+            .values(superseded=item.id)
+        )
+        connection.execute(
+            update(derived)
+            .where(derived.c.tenant == tenant, derived.c.id == item.id, derived.c.superseded != ERASED)
+            .values(superseded=None)
+        )
+
+
+def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Item]:
+    """Items by id, with lineage."""
+    found: dict[str, Item] = {}
+    for start in range(0, len(ids), _CHUNK):
+        where = derived.c.id.in_(list(ids[start : start + _CHUNK]))
+        found.update((item.id, item) for item in _load(connection, tenant, where))
+    return found
+
+
+def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, now: int) -> list[Item]:
+    """An owner's items of a kind that still hold."""
+    where = (
+        (derived.c.owner == owner)
+        & (derived.c.kind == kind.value)
+        & (derived.c.expires > now)
+        & derived.c.superseded.is_(None)
+    )
+    return _load(connection, tenant, where)
+
+
+def published(connection: Connection, tenant: str, owner: int, keys: Sequence[str]) -> dict[str, Item]:
+    """The newest facet per key that was ever shown to this reader, erased ones included."""
+    where = (derived.c.owner == owner) & (derived.c.kind == FacetKind.FACET.value) & derived.c.key.in_(list(keys))
+    where &= derived.c.superseded.is_(None) | (derived.c.superseded == ERASED)
+    newest: dict[str, Item] = {}
+    for item in sorted(_load(connection, tenant, where), key=lambda item: (item.at, item.id)):
+        newest[item.key] = item
+    return newest
+
+
+def descendants(connection: Connection, tenant: str, sources: Iterable[str]) -> set[str]:
+    """Every derived item that rests on any of the sources, through all generations."""
+    reached: set[str] = set()
+    front = list(dict.fromkeys(sources))
+    while front:
+        found: set[str] = set()
+        for start in range(0, len(front), _CHUNK):
+            found.update(
+                connection.execute(
+                    select(lineage.c.item).where(
+                        lineage.c.tenant == tenant, lineage.c.source.in_(front[start : start + _CHUNK])
+                    )
+                ).scalars()
+            )
+        front = sorted(found - reached)
+        reached |= found
+    return reached
+
+
+def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozenset[int] = frozenset()) -> int:
+    """Erase items: text, links and lineage go.
+
+    A facet that was published to others leaves its key, epoch and the *other* principals
+    behind, so that the next one is not published as a difference of one.
+    """
+    count = 0
+    for start in range(0, len(ids), _CHUNK):
+        part = list(ids[start : start + _CHUNK])
+        mine = (derived.c.tenant == tenant) & derived.c.id.in_(part)
+        facets_only = mine & (derived.c.kind == FacetKind.FACET.value) & (derived.c.level == int(Level.FACETS))
+        connection.execute(
+            update(deliveries)
+            .where(deliveries.c.tenant == tenant, deliveries.c.item.in_(part))
+            .values(state="retracting")
+        )
+        kept = list(connection.execute(select(derived.c.id).where(facets_only)).scalars())
+        gone = [item for item in part if item not in set(kept)]
+        values = {"text": "", "links": "[]", "confidence": 0.0, "superseded": ERASED, "made_by": ""}
+        connection.execute(update(derived).where(facets_only).values(**values))
+        connection.execute(
+            delete(lineage).where(
+                lineage.c.tenant == tenant, lineage.c.item.in_(kept), lineage.c.principal.in_(list(erased))
+            )
+        )
+        connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(gone)))
+        connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(gone)))
+        count += len(part)
+    return count
+
+
+def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Those of the items that are only the trace of an erased facet."""
+    return set(
+        connection.execute(
+            select(derived.c.id).where(
+                derived.c.tenant == tenant, derived.c.id.in_(list(ids)), derived.c.superseded == ERASED
+            )
+        ).scalars()
+    )
+
+
+def _load(connection: Connection, tenant: str, where: object) -> list[Item]:
+    items: dict[str, Item] = {}
+    for row in connection.execute(select(derived).where(derived.c.tenant == tenant, where)):  # type: ignore[arg-type]
+        items[row.id] = Item(
+            row.id, row.owner, FacetKind(row.kind), row.key, row.text, row.confidence, Level(row.level),
+            tuple(json.loads(row.links)), (), row.made_by, row.epoch, row.hop, row.trust, row.at, row.expires,
+        )  # fmt: skip
+    sources: dict[str, list[tuple[str, int, float]]] = {}
+    ids = list(items)
+    for start in range(0, len(ids), _CHUNK):
+        rows = connection.execute(
+            select(lineage.c.item, lineage.c.source, lineage.c.principal, lineage.c.weight).where(
+                lineage.c.tenant == tenant, lineage.c.item.in_(ids[start : start + _CHUNK])
+            )
+        )
+        for item, source, principal, weight in rows:
+            sources.setdefault(item, []).append((source, principal, weight))
+    ordered = {id_: tuple(sorted(found, key=lambda one: (-one[2], one[0]))) for id_, found in sources.items()}
+    return [replace(item, sources=ordered.get(item.id, ())) for item in items.values()]
+
+
+def _summed(sources: Iterable[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    total: dict[str, tuple[int, float]] = {}
+    for source, principal, weight in sources:
+        total[source] = (principal, total.get(source, (principal, 0.0))[1] + weight)
+    return [(source, principal, min(1.0, weight)) for source, (principal, weight) in total.items()]
+
+
+def _row(tenant: str, item: Item) -> dict[str, object]:
+    return {
+        "tenant": tenant,
+        "id": item.id,
+        "owner": item.owner,
+        "kind": item.kind.value,
+        "key": item.key,
+        "text": item.text,
+        "confidence": item.confidence,
+        "trust": item.trust,
+        "hop": item.hop,
+        "links": json.dumps(list(item.links)),
+        "level": int(item.level),
+        "made_by": item.made_by,
+        "epoch": item.epoch,
+        "at": item.at,
+        "expires": item.expires,
+        "superseded": None,
+    }

@@ -1,0 +1,179 @@
+"""A store URL to an engine: SQLite in WAL mode, or PostgreSQL.
+
+In:   a URL or a file name.
+Out:  a `Database` whose `read()` and `write()` give one transaction each.
+Every failure of the driver leaves as one of our own errors; a transaction that fails
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from collab_layer.errors import (
+    InputError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+
+BUSY_TIMEOUT_S = 10.0
+
+
+class Database:
+    """One database, shared by every tenant and thread of the process."""
+
+    def __init__(self, url: str, *, durable: bool = False) -> None:
+        self.url = parse_url(url)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.label = self.url.database if self.sqlite else self.url.render_as_string(hide_password=True)
+        self.durable = durable
+        self._writing = threading.RLock()
+        try:
+            self.engine = self._engine()
+        except ModuleNotFoundError as error:
+            raise InputError("PostgreSQL needs the extra: pip install 'collab-layer[postgres]'") from error
+
+    def _engine(self) -> Engine:
+        if self.sqlite:
+            engine = create_engine(self.url, pool_size=8, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT_S})
+            event.listen(engine, "connect", self._prepare_sqlite)
+            return engine
+        return create_engine(self.url, pool_size=8, max_overflow=32, pool_pre_ping=True)
+
+    def _prepare_sqlite(self, connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        for pragma in (
+            "secure_delete=ON",
+            "journal_mode=WAL",
+            f"synchronous={'FULL' if self.durable else 'NORMAL'}",
+            "foreign_keys=OFF",
+            "temp_store=MEMORY",
+            "cache_size=-65536",
+            "mmap_size=268435456",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @contextmanager
+    def read(self) -> Generator[Connection]:
+        """One snapshot; nothing can be written through it by our own code."""
+        with self._translated(), self.engine.connect() as connection:
+            if self.sqlite:
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+            connection.rollback()
+
+    @contextmanager
+    def write(self) -> Generator[Connection]:
+        """One transaction: committed as a whole on exit, or not at all."""
+        if not self.sqlite:
+            with self._translated(), self.engine.begin() as connection:
+                yield connection
+            return
+        with self._writing, self._translated(), self.engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+
+    def dispose(self) -> None:
+        """Close every connection; the WAL is folded back by the last one."""
+        self.engine.dispose()
+
+    def compact(self) -> None:
+        """Fold the write-ahead log into the file, so that erased bytes leave it too (SQLite)."""
+        if self.sqlite:
+            with self._translated(), self.engine.connect() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise self._own(error) from error
+        except sqlite3.Error as error:
+            raise self._own(error) from error
+
+    def _own(self, error: Exception) -> StoreError:
+        text = str(getattr(error, "orig", None) or error)
+        label = str(self.label)
+        low = text.lower()
+        if "locked" in low or "busy" in low or "deadlock" in low or "could not serialize" in low:
+            return StoreBusyError(label, "another process holds the database; try again, or close the other process")
+        if "readonly" in low or "read-only" in low:
+            return StoreReadOnlyError(label, "it cannot be written; check the rights of the file and its folder")
+        if "full" in low or "no space" in low or "could not extend" in low:
+            return StoreFullError(label, "the disk is full; nothing was stored, free some space and try again")
+        if "unable to open" in low:
+            return StoreUnavailableError(label, "it cannot be opened; check that the folder exists and may be written")
+        if "not a database" in low:
+            return StoreUnavailableError(label, "the file is not a collab-layer database")
+        if isinstance(error, IntegrityError):
+            return StoreBusyError(label, "another process wrote the same rows first; try again")
+        if isinstance(error, OperationalError):
+            return StoreUnavailableError(label, f"it cannot be reached: {text.splitlines()[0][:200]}")
+        return StoreError(label, text.splitlines()[0][:300])
+
+
+def parse_url(url: str) -> URL:
+    """A URL, or the name of an SQLite file.
+
+    Raises:
+        InputError: Neither SQLite nor PostgreSQL, or an SQLite database in memory, which
+            threads and processes cannot share.
+    """
+    if "://" not in url:
+        if not url or url == ":memory:" or "\x00" in url:
+            raise InputError("name a database file, for example `collab.db`; a database in memory cannot be shared")
+        return URL.create("sqlite", database=str(Path(url).expanduser()))
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise InputError(f"the store URL cannot be read: {error}") from error
+    name = parsed.get_backend_name()
+    if name == "sqlite":
+        return parse_url(parsed.database or "")
+    if name != "postgresql" and name != "postgres":
+        raise InputError(f"`{name}` is not supported; use an SQLite file or postgresql://…")
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def upsert(connection: Connection, table: Any, rows: list[dict[str, Any]], *, update: tuple[str, ...] = ()) -> int:
+    """Insert rows; on a conflict of the key update the columns named, or leave the row alone.
+
+    Returns:
+        Rows inserted or updated, as far as the driver tells.
+    """
+    if not rows:
+        return 0
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert
+    else:
+        from sqlalchemy.dialects.postgresql import insert
+    statement = insert(table)
+    if update:
+        statement = statement.on_conflict_do_update(
+            index_elements=list(table.primary_key.columns),
+            set_={name: statement.excluded[name] for name in update},
+        )
+    else:
+        statement = statement.on_conflict_do_nothing()
+    return connection.execute(statement, rows).rowcount

@@ -1,0 +1,175 @@
+"""Rows removed with everything that rests on them, in the caller's transaction.
+
+Order: raise the generation (work in flight is planned anew), find the sources, drop the
+derived items that rest on them through all generations, then the sources themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from collab_layer.graph import cards as card_rows
+from collab_layer.graph import derived as derived_rows
+from collab_layer.graph.adjacency import Adjacency
+from collab_layer.graph.cards import card_id
+from collab_layer.graph.names import bump
+from collab_layer.graph.reader import holding_id
+from collab_layer.graph.tables import (
+    adjacency,
+    audit,
+    cards,
+    cursors,
+    derived,
+    edges,
+    entities,
+    grants,
+    interactions,
+    lineage,
+    outbox,
+    tenants,
+    work,
+)
+from collab_layer.graph.writer import interaction_id
+
+_CHUNK = 400
+
+
+@dataclass(slots=True)
+class Removed:
+    """Counts by table."""
+
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, table: str, count: int) -> None:
+        """Count rows."""
+        if count:
+            self.rows[table] = self.rows.get(table, 0) + count
+
+
+def fence(connection: Connection, tenant: str) -> int:
+    """Raise the tenant's generation; every process reloads, every plan in flight is dropped."""
+    return connection.execute(
+        update(tenants)
+        .where(tenants.c.tenant == tenant)
+        .values(generation=tenants.c.generation + 1, policy=tenants.c.policy + 1, rev=tenants.c.rev + 1)
+        .returning(tenants.c.generation)
+    ).scalar_one()
+
+
+def interactions_gone(
+    connection: Connection, adjacent: Adjacency, tenant: str, numbers: Sequence[int], removed: Removed
+) -> None:
+    """Remove interactions, their edges, cards and outbox rows, and all that was derived from them."""
+    for start in range(0, len(numbers), _CHUNK):
+        part = list(numbers[start : start + _CHUNK])
+        i, e, c = interactions.c, edges.c, cards.c
+        rows = connection.execute(select(i.id, i.actor, i.target).where(i.tenant == tenant, i.id.in_(part))).all()
+        made = connection.execute(select(c.id, c.owner).where(c.tenant == tenant, c.interaction.in_(part))).all()
+        nodes = connection.execute(
+            select(e.src).where(e.tenant == tenant, e.interaction.in_(part)).distinct()
+        ).scalars()
+        sources = [interaction_id(row.id) for row in rows] + [card_id(card.id) for card in made]
+        sources += [holding_id(row.actor, row.target) for row in rows if row.target is not None]
+        owners = frozenset([row.actor for row in rows] + [card.owner for card in made])
+        touched = list(nodes)
+        derived_gone(connection, tenant, sources, owners, removed)
+        cards_gone(connection, tenant, [card.id for card in made], removed)
+        count = connection.execute(delete(edges).where(e.tenant == tenant, e.interaction.in_(part))).rowcount
+        removed.add("edges", count)
+        adjacent.unfold(connection, tenant, touched)
+        connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.interaction.in_(part)))
+        count = connection.execute(delete(interactions).where(i.tenant == tenant, i.id.in_(part))).rowcount
+        removed.add("interactions", count)
+
+
+def cards_gone(connection: Connection, tenant: str, ids: Sequence[int], removed: Removed) -> None:
+    """Remove cards with words and vectors."""
+    _, rev = bump(connection, tenant)
+    card_rows.bury(connection, tenant, ids, rev)
+    removed.add("cards", len(ids))
+
+
+def derived_gone(
+    connection: Connection, tenant: str, sources: Iterable[str], owners: frozenset[int], removed: Removed
+) -> None:
+    """Remove every derived item that rests on the sources."""
+    items = derived_rows.descendants(connection, tenant, sources)
+    removed.add("derived", derived_rows.drop(connection, tenant, sorted(items), owners))
+
+
+def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: int, removed: Removed) -> None:
+    """Remove an entity: what it did, what was done to it, what it was told, its grants, its name."""
+    i = interactions.c
+    numbers = list(
+        connection.execute(
+            select(i.id).where(i.tenant == tenant, (i.actor == id_) | (i.target == id_)).order_by(i.id)
+        ).scalars()
+    )
+    interactions_gone(connection, adjacent, tenant, numbers, removed)
+    rest = list(connection.execute(select(cards.c.id).where(cards.c.tenant == tenant, cards.c.owner == id_)).scalars())
+    derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset([id_]), removed)
+    cards_gone(connection, tenant, rest, removed)
+    of_principal = list(
+        connection.execute(
+            select(lineage.c.item).where(lineage.c.tenant == tenant, lineage.c.principal == id_).distinct()
+        ).scalars()
+    )
+    told = list(
+        connection.execute(select(derived.c.id).where(derived.c.tenant == tenant, derived.c.owner == id_)).scalars()
+    )
+    removed.add("derived", derived_rows.drop(connection, tenant, of_principal, frozenset([id_])))
+    _told_gone(connection, tenant, told, removed)
+    around = list(
+        connection.execute(select(edges.c.dst).where(edges.c.tenant == tenant, edges.c.src == id_).distinct()).scalars()
+    )
+    count = connection.execute(
+        delete(edges).where(edges.c.tenant == tenant, (edges.c.src == id_) | (edges.c.dst == id_))
+    ).rowcount
+    removed.add("edges", count)
+    adjacent.unfold(connection, tenant, around)
+    connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node == id_))
+    connection.execute(delete(work).where(work.c.tenant == tenant, work.c.entity == id_))
+    connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.entity == id_))
+    removed.add("grants", connection.execute(
+        delete(grants).where(grants.c.tenant == tenant, grants.c.owner == id_)
+    ).rowcount)  # fmt: skip
+    name = connection.execute(
+        select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == id_)
+    ).scalar_one()
+    connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
+    connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
+    connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
+    connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
+    removed.add("entities", 1 + _orphans(connection, adjacent, tenant, around))
+
+
+def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
+    """What was derived *for* an entity goes whole, traces of facets included."""
+    derived_rows.drop(connection, tenant, ids)
+    for start in range(0, len(ids), _CHUNK):
+        part = list(ids[start : start + _CHUNK])
+        connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(part)))
+        connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(part)))
+    removed.add("derived", len(ids))
+
+
+def _orphans(connection: Connection, adjacent: Adjacency, tenant: str, around: Sequence[int]) -> int:
+    """Topics that only the erased texts had named; their names are words of those texts."""
+    count = 0
+    for start in range(0, len(around), _CHUNK):
+        part = list(around[start : start + _CHUNK])
+        held = select(func.count()).where(edges.c.tenant == tenant, edges.c.src == entities.c.id).scalar_subquery()
+        lonely = list(
+            connection.execute(
+                select(entities.c.id).where(
+                    entities.c.tenant == tenant, entities.c.id.in_(part), entities.c.kind == "topic", held == 0
+                )
+            ).scalars()
+        )
+        connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node.in_(lonely)))
+        connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id.in_(lonely)))
+        count += len(lonely)
+    return count

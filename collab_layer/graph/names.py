@@ -1,0 +1,104 @@
+"""Strings at the edge, dense integers inside.
+
+In:   entities, inside a transaction.
+Out:  their dense ids per tenant; unknown ones are made where that is allowed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Connection, select, update
+
+from collab_layer.graph.engine import Database, upsert
+from collab_layer.graph.tables import entities, settings, tenants
+from collab_layer.types.entity import Entity
+from collab_layer.types.scope import Sharing
+
+_CHUNK = 500
+SALT = "salt"
+
+
+def open_tenant(database: Database, tenant: str) -> None:
+    """Make the tenant's row if it is not there."""
+    with database.read() as connection:
+        if connection.execute(select(tenants.c.rev).where(tenants.c.tenant == tenant)).first():
+            return
+    with database.write() as connection:
+        row = {
+            "tenant": tenant,
+            "sharing": Sharing.private().model_dump_json(),
+            "generation": 0,
+            "policy": 0,
+            "next_entity": 1,
+            "rev": 1,
+        }
+        upsert(connection, tenants, [row])
+        upsert(connection, settings, [{"tenant": tenant, "name": SALT, "value": secrets.token_hex(16)}])
+
+
+def salt(connection: Connection, tenant: str) -> str:
+    """The tenant's secret for pseudonyms."""
+    return connection.execute(
+        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == SALT)
+    ).scalar_one()
+
+
+def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, int]:
+    """The ids of those names that are known."""
+    wanted = list(dict.fromkeys(names))
+    found: dict[str, int] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        rows = connection.execute(
+            select(entities.c.name, entities.c.id).where(
+                entities.c.tenant == tenant, entities.c.name.in_(wanted[start : start + _CHUNK])
+            )
+        )
+        found.update((name, id_) for name, id_ in rows)
+    return found
+
+
+def resolve(
+    connection: Connection, tenant: str, wanted: Iterable[Entity], displays: Mapping[Entity, str] | None = None
+) -> dict[Entity, int]:
+    """The ids of all, new ones made in the order given; `displays` names them for people."""
+    ordered = list(dict.fromkeys(wanted))
+    known = find(connection, tenant, (str(entity) for entity in ordered))
+    missing = [entity for entity in ordered if str(entity) not in known]
+    if missing:
+        next_id, rev = bump(connection, tenant, entities_made=len(missing))
+        # Taken the tenant's row: nobody else makes entities now. Look again for what they made.
+        known.update(find(connection, tenant, (str(entity) for entity in missing)))
+        missing = [entity for entity in missing if str(entity) not in known]
+        rows = [
+            {
+                "tenant": tenant,
+                "id": next_id + at,
+                "name": str(entity),
+                "kind": entity.kind,
+                "display": (displays or {}).get(entity) or entity.id,
+                "degree": 0,
+                "rev": rev,
+            }
+            for at, entity in enumerate(missing)
+        ]
+        if rows:
+            connection.execute(entities.insert(), rows)
+        known.update({str(entity): next_id + at for at, entity in enumerate(missing)})
+    return {entity: known[str(entity)] for entity in ordered}
+
+
+def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tuple[int, int]:
+    """Take the tenant's row until the commit: raise `rev`, reserve entity ids.
+
+    Returns:
+        The first reserved entity id, and the new revision.
+    """
+    row = connection.execute(
+        update(tenants)
+        .where(tenants.c.tenant == tenant)
+        .values(rev=tenants.c.rev + 1, next_entity=tenants.c.next_entity + entities_made)
+        .returning(tenants.c.next_entity, tenants.c.rev)
+    ).one()
+    return row.next_entity - entities_made, row.rev

@@ -1,0 +1,145 @@
+"""Work claimed, settled, retried, parked.
+
+A unit of work is an entity with pending interactions. A claim carries a lease, a fencing
+token and the tenant's generation; settling checks both in the same transaction that
+applies the result, so that a worker that was too slow, or whose subject was erased
+meanwhile, changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
+
+from collab_layer.errors import StaleLeaseError
+from collab_layer.graph.ids import next_id
+from collab_layer.graph.tables import outbox, tenants, work
+
+SECOND = 1_000_000
+LEASE = 60 * SECOND
+MAX_ATTEMPTS = 5
+MAX_BATCH = 500
+"""Interactions of one entity that one claim takes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One entity's pending work, leased."""
+
+    tenant: str
+    entity: int
+    token: int
+    generation: int
+    attempts: int
+    refresh: bool
+    interactions: tuple[int, ...]
+
+
+def claim(connection: Connection, tenant: str, now: int, *, ignore_due: bool = False) -> Claim | None:
+    """Lease the entity that has waited longest; None if nothing is due."""
+    w = work.c
+    query = (
+        select(w.entity, w.attempts, w.refresh)
+        .where(w.tenant == tenant, w.parked.is_(False), w.lease_until <= now)
+        .order_by(w.due, w.entity)
+        .limit(1)
+    )
+    if not ignore_due:
+        query = query.where(w.due <= now)
+    if connection.dialect.name != "sqlite":
+        query = query.with_for_update(skip_locked=True)
+    row = connection.execute(query).first()
+    if row is None:
+        return None
+    token = next_id()
+    connection.execute(
+        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE)
+    )
+    pending = connection.execute(
+        select(outbox.c.interaction)
+        .where(outbox.c.tenant == tenant, outbox.c.entity == row.entity)
+        .order_by(outbox.c.interaction)
+        .limit(MAX_BATCH)
+    ).scalars()
+    generation = connection.execute(select(tenants.c.generation).where(tenants.c.tenant == tenant)).scalar_one()
+    return Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, tuple(pending))
+
+
+def check(connection: Connection, held: Claim, name: str) -> None:
+    """Refuse to go on when the lease or the generation has moved on.
+
+    Raises:
+        StaleLeaseError: Another worker has it, or something was erased since the claim.
+    """
+    token = connection.execute(
+        _locked(connection, select(work.c.token).where(work.c.tenant == held.tenant, work.c.entity == held.entity))
+    ).scalar()
+    if token != held.token:
+        raise StaleLeaseError(name, "another worker has taken it over")
+    generation = connection.execute(
+        _locked(connection, select(tenants.c.generation).where(tenants.c.tenant == held.tenant), read=True)
+    ).scalar_one()
+    if generation != held.generation:
+        raise StaleLeaseError(name, "something was erased meanwhile; it is planned anew")
+
+
+def settle(connection: Connection, held: Claim, now: int) -> None:
+    """The claim's interactions are done; what came in meanwhile stays due."""
+    for start in range(0, len(held.interactions), 500):
+        connection.execute(
+            delete(outbox).where(
+                outbox.c.tenant == held.tenant,
+                outbox.c.entity == held.entity,
+                outbox.c.interaction.in_(held.interactions[start : start + 500]),
+            )
+        )
+    left = connection.execute(
+        select(func.count()).where(outbox.c.tenant == held.tenant, outbox.c.entity == held.entity)
+    ).scalar_one()
+    row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
+    if left:
+        values = {"pending": left, "refresh": False, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
+        connection.execute(update(work).where(row).values(values))
+    else:
+        connection.execute(delete(work).where(row))
+
+
+def release(connection: Connection, held: Claim) -> None:
+    """Give the lease back without a mark against it."""
+    connection.execute(update(work).where(*_mine(held)).values(lease_until=0))
+
+
+def fail(connection: Connection, held: Claim, now: int, reason: str) -> bool:
+    """Note a failure: retry with doubling delays from one second, park after five; whether it was parked."""
+    attempts = held.attempts + 1
+    parked = attempts >= MAX_ATTEMPTS
+    values = {
+        "attempts": attempts,
+        "parked": parked,
+        "reason": reason[:500],
+        "due": now + SECOND * 2 ** min(attempts - 1, 10),
+        "lease_until": 0,
+    }
+    connection.execute(update(work).where(*_mine(held)).values(values))
+    return parked
+
+
+def counts(connection: Connection, tenant: str) -> tuple[int, int]:
+    """Entities waiting, and entities parked."""
+    rows = connection.execute(
+        select(work.c.parked, func.count()).where(work.c.tenant == tenant).group_by(work.c.parked)
+    )
+    found = {bool(parked): count for parked, count in rows}
+    return found.get(False, 0), found.get(True, 0)
+
+
+def _mine(held: Claim) -> tuple[ColumnElement[bool], ...]:
+    return (work.c.tenant == held.tenant, work.c.entity == held.entity, work.c.token == held.token)
+
+
+def _locked(connection: Connection, query: Select[Any], *, read: bool = False) -> Select[Any]:
+    if connection.dialect.name == "sqlite":
+        return query  # the whole database is ours already
+    return query.with_for_update(read=read)

@@ -1,0 +1,179 @@
+"""Grants in the database: who may read whom, at this moment.
+
+In:   a tenant, a connection, a moment.
+Out:  `Audience`s; the rules themselves are in `governance.grants`.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from collab_layer.errors import UnknownIdError
+from collab_layer.governance.grants import Audience, GrantRow, Reader, audience
+from collab_layer.graph.adjacency import Adjacency, Kind, pick
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.tables import cards, grants, tenants, terms, work
+from collab_layer.types.entity import Entity
+from collab_layer.types.scope import EVERYONE, Level, Reach, Sharing
+from collab_layer.types.time import FOREVER
+
+LEVELS = {"facets": Level.FACETS, "records": Level.RECORDS}
+POLICY_GRANT = "tenant-policy"
+
+
+def sharing(connection: Connection, tenant: str) -> Sharing:
+    """The tenant's policy; private for a tenant that is not known."""
+    text = connection.execute(select(tenants.c.sharing).where(tenants.c.tenant == tenant)).scalar()
+    return Sharing.private() if text is None else Sharing.model_validate_json(text)
+
+
+def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) -> bool:
+    """Record the tenant's policy as a grant by the tenant; whether anything changed."""
+    if sharing(connection, tenant) == wanted:
+        return False
+    connection.execute(
+        update(tenants)
+        .where(tenants.c.tenant == tenant)
+        .values(sharing=wanted.model_dump_json(), policy=tenants.c.policy + 1)
+    )
+    connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.id == POLICY_GRANT))
+    if wanted.reach is Reach.TENANT:
+        row = _row(tenant, POLICY_GRANT, None, EVERYONE, LEVELS[wanted.level], None, FOREVER, now)
+        connection.execute(insert(grants), [row])
+    return True
+
+
+def rows(connection: Connection, tenant: str, owner: int | None = None) -> list[GrantRow]:
+    """The grants not revoked; of one owner and the tenant's policy, if an owner is named."""
+    g = grants.c
+    query = select(g.owner, g.audience, g.level, g.purpose, g.until, g.denied).where(
+        g.tenant == tenant, g.revoked.is_(None)
+    )
+    if owner is not None:
+        query = query.where((g.owner == owner) | g.owner.is_(None))
+    return [
+        GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied)
+        for row in connection.execute(query)
+    ]
+
+
+def reader(
+    connection: Connection,
+    adjacency: Adjacency,
+    tenant: str,
+    principal: Entity,
+    id_: int,
+    purpose: str | None,
+    names: list[str],
+) -> Reader:
+    """Who the principal is to grants: itself, its kind, and the groups it is a member of now."""
+    edges = adjacency.edges(connection, tenant, [id_])
+    groups = pick(edges[id_], Kind.MEMBER_OF).ids.tolist()
+    known: set[str] = {names[int(group)] for group in groups}
+    return Reader(id_, frozenset({str(principal), f"kind:{principal.kind}", *known}), purpose)
+
+
+def audience_of(connection: Connection, tenant: str, who: Reader, now: int) -> Audience:
+    """What the reader may use at this moment."""
+    return audience(rows(connection, tenant), who, now)
+
+
+def add(
+    connection: Connection,
+    tenant: str,
+    owner: int | None,
+    to: str,
+    level: Level,
+    *,
+    purpose: str | None,
+    until: int,
+    denied: bool,
+    now: int,
+) -> str:
+    """Store a grant and raise the policy version; its id."""
+    id_ = "g" + secrets.token_hex(8)
+    connection.execute(insert(grants), [{**_row(tenant, id_, owner, to, level, purpose, until, now), "denied": denied}])
+    _raise_policy(connection, tenant)
+    return id_
+
+
+def revoke(connection: Connection, tenant: str, id_: str, now: int) -> int | None:
+    """End a grant at once; the owner it was of.
+
+    Raises:
+        UnknownIdError: No such grant is in force.
+    """
+    row = connection.execute(
+        update(grants)
+        .where(grants.c.tenant == tenant, grants.c.id == id_, grants.c.revoked.is_(None))
+        .values(revoked=now)
+        .returning(grants.c.owner)
+    ).first()
+    if row is None:
+        raise UnknownIdError(id_)
+    _raise_policy(connection, tenant)
+    return row.owner
+
+
+def owner_of_grant(connection: Connection, tenant: str, id_: str) -> int | None:
+    """Whose grant it is; None if unknown or the tenant's own."""
+    return connection.execute(select(grants.c.owner).where(grants.c.tenant == tenant, grants.c.id == id_)).scalar()
+
+
+def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: int) -> None:
+    """Have the worker read these owners' records again: somebody may or may no longer read them."""
+    rows = [
+        {
+            "tenant": tenant,
+            "entity": owner,
+            "pending": 0,
+            "refresh": True,
+            "due": now,
+            "lease_until": 0,
+            "token": 0,
+            "attempts": 0,
+            "parked": False,
+        }
+        for owner in owners
+    ]
+    upsert(connection, work, rows, update=("refresh", "due", "parked"))
+
+
+def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> int:
+    """Nobody else may read this owner any more: its cards lose text and index at once."""
+    c = cards.c
+    held = select(c.id).where(c.tenant == tenant, c.owner == owner, c.text.is_not(None))
+    connection.execute(delete(terms).where(terms.c.tenant == tenant, terms.c.card.in_(held)))
+    return connection.execute(
+        update(cards)
+        .where(c.tenant == tenant, c.owner == owner, c.text.is_not(None))
+        .values(text=None, length=0, rev=rev)
+    ).rowcount
+
+
+def owners_with_cards(connection: Connection, tenant: str) -> list[int]:
+    """Every owner that the layer has cards of."""
+    return list(connection.execute(select(cards.c.owner).where(cards.c.tenant == tenant).distinct()).scalars())
+
+
+def _raise_policy(connection: Connection, tenant: str) -> None:
+    connection.execute(update(tenants).where(tenants.c.tenant == tenant).values(policy=tenants.c.policy + 1))
+
+
+def _row(
+    tenant: str, id_: str, owner: int | None, to: str, level: Level, purpose: str | None, until: int, now: int
+) -> dict[str, object]:
+    return {
+        "tenant": tenant,
+        "id": id_,
+        "owner": owner,
+        "audience": to,
+        "level": int(level),
+        "purpose": purpose,
+        "until": until,
+        "denied": False,
+        "created": now,
+        "revoked": None,
+    }

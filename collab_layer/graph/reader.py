@@ -1,0 +1,382 @@
+"""What one reader may see around one entity, as columns.
+
+In:   a `Reading`: one snapshot, one tenant, one audience, one moment.
+Out:  `Neighborhood`, `Corpus`, `Candidates`, `Snippet`s, all cut to the audience before
+      anything is counted: an owner who shared nothing moves no number here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from collab_layer.governance.grants import Audience
+from collab_layer.graph.adjacency import Adjacency, Kind, Packed, pick
+from collab_layer.graph.cards import CardText, card_id, texts
+from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.tables import terms
+from collab_layer.types.graph import (
+    Bools,
+    Candidates,
+    Corpus,
+    Edges,
+    Floats,
+    Ids,
+    Neighborhood,
+    Rows,
+    Selection,
+    Snippet,
+    Vectors,
+)
+from collab_layer.types.scope import Level
+
+OWN_CAP = 50
+HOLDERS_CAP = 500
+RECORDS_PER_NEIGHBOR = 20
+HOLDINGS_PER_NEIGHBOR = 40
+TERM_HITS, VECTOR_HITS = 256, 64
+POSTINGS_CAP = 20_000
+PEERS, PEERS_BELOW = 8, 16
+"""Owners found by memory vectors, and how many found by name make that needless."""
+PEER_FLOOR = 0.15
+"""Least cosine of two owners' mean memories, about the tenant's mean, to be peers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One snapshot for one reader. `as_of` is None for the present; `now` is the moment read."""
+
+    connection: Connection
+    tenant: str
+    index: TenantIndex
+    adjacency: Adjacency
+    audience: Audience
+    now: int
+    as_of: int | None = None
+
+    def edges(self, nodes: Sequence[int]) -> dict[int, Packed]:
+        """Edges of some nodes at the moment read; not yet cut to the audience."""
+        return self.adjacency.edges(self.connection, self.tenant, nodes, as_of=self.as_of)
+
+    def visible(self, ids: Ids) -> Bools:
+        """Which entities the reader may use as owners."""
+        return self.audience.levels(ids, self.index.is_owner(ids)) > Level.NONE
+
+    def owners_visible(self) -> int:
+        """How many owners the reader may use, itself included."""
+        if self.audience.default > Level.NONE:
+            return int(np.count_nonzero(self.visible(self.index.owners()))) or 1
+        return 1 + sum(1 for level in self.audience.named.values() if level > Level.NONE)
+
+
+def neighborhood(
+    reading: Reading, focus: int, *, seeds: Sequence[int] = (), query_vector: Vectors | None = None
+) -> Neighborhood:
+    """The pool around an entity: holders of its newest targets and of the seeds, its group, its peers."""
+    packed = reading.edges([focus])[focus]
+    every = pick(packed, Kind.INTERACTED, Kind.MENTIONS)
+    own = _with_seeds(every.take(slice(OWN_CAP)), seeds, reading.now)
+    groups = pick(packed, Kind.MEMBER_OF).ids
+    around = reading.edges([*own.ids.tolist(), *groups.tolist()])
+    holders, counts = (
+        zip(*(_holders(reading, around[target], focus) for target in own.ids.tolist()), strict=True)
+        if len(own)
+        else ((), ())
+    )
+    members = _members(reading, [around[group] for group in groups.tolist()], focus)
+    near = _vector_of(reading, focus)
+    named = np.unique(np.concatenate([*(found.ids for found in holders), members, np.zeros(0, np.int64)]))
+    peers, likeness = _peers(reading, near if near is not None else query_vector, focus, named)
+    things = own.ids[~reading.index.is_owner(own.ids) | reading.visible(own.ids)]
+    things = things[things != focus]
+    ids = np.unique(np.concatenate([named, peers, things]))
+    is_owner = reading.index.is_owner(ids)
+    level = np.where(is_owner, reading.audience.levels(ids, is_owner), np.int8(Level.RECORDS)).astype(np.int8)
+    pair_own = np.repeat(np.arange(len(own)), [len(found) for found in holders]).astype(np.int32)
+    joined = _join(holders)
+    pair_candidate = np.searchsorted(ids, joined.ids).astype(np.int32)
+    visible = reading.owners_visible()
+    holders_of = np.array(counts, np.float64)
+    return Neighborhood(
+        focus=focus,
+        now=reading.now,
+        own=own,
+        own_topic=_topics(reading, own.ids),
+        own_idf=np.log1p(visible / np.maximum(holders_of, 1)) if len(own) else np.zeros(0),
+        own_degree=max(len(every), len(own)),
+        ids=ids,
+        is_owner=is_owner,
+        level=level,
+        degree=_degrees(reading, ids, pair_candidate, own, holders_of),
+        last=_newest(ids, own, pair_candidate, joined.last),
+        pair_own=pair_own,
+        pair_candidate=pair_candidate,
+        pair_weight=joined.weight,
+        pair_last=joined.last,
+        group=np.isin(ids, members),
+        peer=_spread(ids, peers, likeness),
+        vectors=reading.index.centroids(ids),
+        focus_vector=near,
+        query_vector=query_vector,
+        owners_visible=visible,
+    )
+
+
+def snippets(reading: Reading, selection: Selection) -> list[Snippet]:
+    """What the selected owners hold and noted, newest first within each."""
+    owners = selection.ids[selection.is_owner]
+    scores = selection.scores[selection.is_owner]
+    if not len(owners):
+        return []
+    share = scores / scores.sum() if scores.sum() > 0 else scores
+    levels = reading.audience.levels(owners, reading.index.is_owner(owners))
+    held = reading.edges(owners.tolist())
+    records = _records_of(reading, owners)
+    out: list[Snippet] = []
+    for owner, weight, level in zip(owners.tolist(), share.tolist(), levels.tolist(), strict=True):
+        kind = Level(level)
+        for card in records.get(owner, ()):
+            text = card.text if kind >= Level.RECORDS else None
+            outcome = card.outcome if kind >= Level.RECORDS else None
+            out.append(Snippet(card_id(card.id), owner, kind, weight, card.at, text, card.links, outcome))
+        holdings = pick(held[owner], Kind.INTERACTED).take(slice(HOLDINGS_PER_NEIGHBOR))
+        for thing, at in zip(holdings.ids.tolist(), holdings.last.tolist(), strict=True):
+            out.append(Snippet(holding_id(owner, thing), owner, kind, weight, at, None, (thing,)))
+    return out
+
+
+def holding_id(owner: int, thing: int) -> str:
+    """The opaque id of "owner interacted with thing", whatever the single interactions were."""
+    return f"h{owner:x}.{thing:x}"
+
+
+def corpus(
+    reading: Reading, focus: int, hashed: Sequence[int], query_vector: Vectors | None, links: Sequence[int] = ()
+) -> Corpus | None:
+    """Readable records that share a word with the query or lie near it; None if nothing is readable."""
+    cards = reading.index.cards
+    now = reading.now
+    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.at <= now) & (cards.valid_to > now)
+    readable &= reading.audience.levels(cards.owner, reading.index.is_owner(cards.owner)) >= Level.RECORDS
+    total = int(np.count_nonzero(readable))
+    if total == 0:
+        return None
+    unique = list(dict.fromkeys(hashed))
+    tf = _term_counts(reading, unique, readable)
+    df = np.array([np.count_nonzero(column) for column in tf.T], np.float64)
+    similarity = np.zeros(len(readable))
+    if query_vector is not None:
+        rows = np.flatnonzero(readable & cards.has_vector)
+        similarity[rows] = cards.vector[rows] @ query_vector
+    weight = tf.astype(bool) @ np.log1p(total / np.maximum(df, 1)) if len(unique) else np.zeros(len(readable))
+    hits = _best(np.where(readable, weight, 0), TERM_HITS)
+    near = _best(np.where(readable, similarity, 0), VECTOR_HITS)
+    rows = np.union1d(hits, near)
+    if not len(rows):
+        return None
+    thread = cards.thread[rows]
+    return Corpus(
+        cards=cards.id[rows],
+        owners=cards.owner[rows],
+        tf=tf[rows],
+        length=cards.length[rows].astype(np.float64),
+        df=df,
+        total=total,
+        mean_length=float(cards.length[readable].mean()),
+        similarity=similarity[rows],
+        link_cosine=_link_cosine(reading, cards.id[rows], links),
+        thread=np.where(thread > 0, thread, -rows - 1),
+    )
+
+
+def candidates(reading: Reading, focus: int, wanted: Ids, selection: Selection) -> Candidates:
+    """Everything ranking looks at: own holdings, the curated owners, who of them holds what."""
+    packed = reading.edges([focus])[focus]
+    own = pick(packed, Kind.INTERACTED)
+    neighbors = selection.ids[selection.is_owner]
+    weight = selection.scores[selection.is_owner]
+    holders = reading.edges(wanted.tolist())
+    hold_neighbor: list[int] = []
+    hold_candidate: list[int] = []
+    hold_weight: list[float] = []
+    popularity = np.zeros(len(wanted))
+    place = {owner: row for row, owner in enumerate(neighbors.tolist())}
+    for row, thing in enumerate(wanted.tolist()):
+        found = pick(holders[thing], Kind.HELD_BY)
+        seen = found.take(reading.visible(found.ids))
+        popularity[row] = np.count_nonzero(seen.ids != focus)
+        for at in np.flatnonzero(np.isin(seen.ids, neighbors)).tolist():
+            hold_neighbor.append(place[int(seen.ids[at])])
+            hold_candidate.append(row)
+            hold_weight.append(float(seen.weight[at]))
+    total = float(weight.sum())
+    return Candidates(
+        ids=wanted,
+        own=own,
+        own_vectors=reading.index.centroids(own.ids),
+        candidate_vectors=reading.index.centroids(wanted),
+        neighbors=neighbors,
+        neighbor_weight=weight / total if total > 0 else weight,
+        neighbor_level=selection.level[selection.is_owner],
+        hold_neighbor=np.array(hold_neighbor, np.int32),
+        hold_candidate=np.array(hold_candidate, np.int32),
+        hold_weight=np.array(hold_weight),
+        popularity=popularity,
+        owners_visible=reading.owners_visible(),
+    )
+
+
+# -- parts -----------------------------------------------------------------------------
+
+
+def _with_seeds(own: Edges, seeds: Sequence[int], now: int) -> Edges:
+    fresh = np.array([seed for seed in dict.fromkeys(seeds) if seed not in set(own.ids.tolist())], np.int64)
+    if not len(fresh):
+        return own
+    one = np.ones(len(fresh), np.int64)
+    return Edges(
+        np.concatenate([fresh, own.ids]),
+        np.concatenate([one.astype(np.float64), own.weight]),
+        np.concatenate([one, own.count]),
+        np.concatenate([one * now, own.last]),
+    )
+
+
+def _holders(reading: Reading, packed: Packed, focus: int) -> tuple[Edges, int]:
+    """Visible holders of one target but the focus, newest first and capped; how many there are."""
+    found = pick(packed, Kind.HELD_BY, Kind.MENTIONED_BY)
+    owners = found.take(reading.index.is_owner(found.ids))
+    seen = owners.take(reading.visible(owners.ids) | (owners.ids == focus))
+    others = seen.take(seen.ids != focus)
+    return others.take(slice(HOLDERS_CAP)), max(len(seen), 1)
+
+
+def _members(reading: Reading, groups: Sequence[Packed], focus: int) -> Ids:
+    found = [pick(packed, Kind.HAS_MEMBER).ids for packed in groups]
+    ids = np.unique(np.concatenate([*found, np.zeros(0, np.int64)]))
+    return ids[reading.visible(ids) & (ids != focus)]
+
+
+def _peers(reading: Reading, vector: Vectors | None, focus: int, named: Ids) -> tuple[Ids, Floats]:
+    """Visible owners whose mean memory lies near, looked for only where names find too few."""
+    none = np.zeros(0, np.int64), np.zeros(0)
+    if vector is None or len(named) >= PEERS_BELOW or reading.as_of is not None:
+        return none
+    owners = reading.index.owners()
+    owners = owners[reading.visible(owners) & (owners != focus)]
+    owners = owners[~np.isin(owners, named)]
+    likeness = reading.index.centroids(owners).dot(vector)
+    best = np.lexsort((owners, -likeness))[:PEERS]
+    best = best[likeness[best] >= PEER_FLOOR]
+    order = best[np.argsort(owners[best])]
+    return owners[order], likeness[order]
+
+
+def _topics(reading: Reading, ids: Ids) -> Bools:
+    names = reading.index.names
+    return np.fromiter((names[int(id_)].startswith("topic:") for id_ in ids.tolist()), np.bool_, len(ids))
+
+
+def _degrees(reading: Reading, ids: Ids, pair_candidate: Rows, own: Edges, holders_of: Floats) -> Ids:
+    shared = np.bincount(pair_candidate, minlength=len(ids)) if len(ids) else np.zeros(0, np.int64)
+    degree = np.maximum(reading.index.degree(ids), shared)
+    thing = np.searchsorted(ids, own.ids)
+    inside = (thing < len(ids)) & (ids[np.minimum(thing, len(ids) - 1)] == own.ids) if len(ids) else np.zeros(0, bool)
+    if len(ids):
+        only_things = inside & ~reading.index.is_owner(own.ids)
+        degree[thing[only_things]] = np.maximum(holders_of[only_things], 1)
+    return np.maximum(degree, 1).astype(np.int64)
+
+
+def _newest(ids: Ids, own: Edges, pair_candidate: Rows, pair_last: Ids) -> Ids:
+    last = np.zeros(len(ids), np.int64)
+    np.maximum.at(last, pair_candidate, pair_last)
+    at = np.searchsorted(ids, own.ids)
+    inside = np.zeros(len(own), bool)
+    inside[at < len(ids)] = ids[at[at < len(ids)]] == own.ids[at < len(ids)]
+    np.maximum.at(last, at[inside], own.last[inside])
+    return last
+
+
+def _spread(ids: Ids, at: Ids, values: Floats) -> Floats:
+    out = np.zeros(len(ids))
+    out[np.searchsorted(ids, at)] = values
+    return out
+
+
+def _join(parts: Sequence[Edges]) -> Edges:
+    if not parts:
+        return Edges.empty()
+    return Edges(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+        np.concatenate([part.count for part in parts]),
+        np.concatenate([part.last for part in parts]),
+    )
+
+
+def _vector_of(reading: Reading, focus: int) -> Vectors | None:
+    if focus < 0:
+        return None
+    view = reading.index.centroids(np.array([focus]))
+    return view.matrix[view.row[0]] if view.row[0] >= 0 else None
+
+
+def _records_of(reading: Reading, owners: Ids) -> dict[int, list[CardText]]:
+    cards = reading.index.cards
+    live = cards.alive & np.isin(cards.owner, owners) & (cards.at <= reading.now) & (cards.valid_to > reading.now)
+    rows = np.flatnonzero(live)
+    rows = rows[np.argsort(-cards.at[rows], kind="stable")]
+    chosen: dict[int, list[int]] = {}
+    for row in rows.tolist():
+        mine = chosen.setdefault(int(cards.owner[row]), [])
+        if len(mine) < RECORDS_PER_NEIGHBOR:
+            mine.append(int(cards.id[row]))
+    found = texts(reading.connection, reading.tenant, [card for mine in chosen.values() for card in mine])
+    return {owner: [found[card] for card in mine if card in found] for owner, mine in chosen.items()}
+
+
+def _term_counts(reading: Reading, hashed: Sequence[int], readable: Bools) -> Floats:
+    tf = np.zeros((len(readable), len(hashed)))
+    for column, term in enumerate(hashed):
+        rows = reading.connection.execute(
+            select(terms.c.card, terms.c.tf)
+            .where(terms.c.tenant == reading.tenant, terms.c.term == term)
+            .limit(POSTINGS_CAP)
+        ).all()
+        if rows:
+            at = reading.index.rows_of_cards(np.array([row.card for row in rows], np.int64))
+            have = at >= 0
+            tf[at[have], column] = np.array([row.tf for row in rows])[have]
+    tf[~readable] = 0
+    return tf
+
+
+def _best(weight: Floats, count: int) -> Ids:
+    positive = np.flatnonzero(weight > 0)
+    if len(positive) <= count:
+        return positive
+    return np.sort(positive[np.argpartition(-weight[positive], count)[:count]])
+
+
+def _link_cosine(reading: Reading, cards: Ids, links: Sequence[int]) -> Floats:
+    out = np.zeros(len(cards))
+    if not links:
+        return out
+    found = texts(reading.connection, reading.tenant, cards.tolist())
+    wanted = set(links)
+    held: dict[int, int] = {}
+    for card in found.values():
+        for link in set(card.links):
+            held[link] = held.get(link, 0) + 1
+    idf = {link: float(np.log1p(len(cards) / count)) for link, count in held.items()}
+    norm = sum(idf.get(link, 0.0) ** 2 for link in wanted) ** 0.5
+    for row, card in enumerate(cards.tolist()):
+        mine: set[int] = set(found[card].links) if card in found else set()
+        top = sum(idf[link] ** 2 for link in mine & wanted)
+        bottom = norm * sum(idf[link] ** 2 for link in mine) ** 0.5
+        out[row] = top / bottom if bottom > 0 else 0.0
+    return out

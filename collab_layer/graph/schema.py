@@ -1,0 +1,62 @@
+"""The database's schema version: made new, brought forward, or refused.
+
+Migrations lie in `migrations/versions`; alembic is imported only when there is something
+to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from collab_layer.errors import NewerSchemaError, StoreError
+from collab_layer.graph.engine import Database
+
+HEAD = "0001"
+KNOWN = ("0001",)
+_LOCK = 0x636F6C6C6162  # one opener at a time on PostgreSQL
+
+
+def ensure(database: Database) -> None:
+    """Bring the database to `HEAD`.
+
+    Raises:
+        NewerSchemaError: A newer version wrote it.
+        StoreError: It holds tables of something else.
+    """
+    found = version(database)
+    if found == HEAD:
+        return
+    if found is not None and found not in KNOWN:
+        raise NewerSchemaError(
+            str(database.label), f"it was written by a newer version (schema {found}); upgrade collab-layer"
+        )
+    with database.write() as connection:
+        if not database.sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        found = _found(connection)  # another process may have been faster
+        if found == HEAD:
+            return
+        if found is None and inspect(connection).has_table("interactions"):
+            raise StoreError(str(database.label), "it holds tables of something else; choose another file or database")
+        from alembic import command
+        from alembic.config import Config
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def version(database: Database) -> str | None:
+    """The schema version found, None for an empty database."""
+    with database.read() as connection:
+        return _found(connection)
+
+
+def _found(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    row = connection.execute(text("SELECT version_num FROM alembic_version")).first()
+    return None if row is None else str(row[0])

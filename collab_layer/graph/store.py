@@ -1,0 +1,111 @@
+"""The graph store: one database, every tenant's index, snapshots for readers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select
+
+from collab_layer.governance.grants import Audience
+from collab_layer.graph import names, policy, schema
+from collab_layer.graph.adjacency import Adjacency
+from collab_layer.graph.engine import Database
+from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.reader import Reading
+from collab_layer.graph.tables import cards, entities, interactions, tenants
+from collab_layer.types.entity import Entity
+from collab_layer.types.scope import Scope
+from collab_layer.types.time import micros
+
+NOBODY = -1
+"""Dense id of an entity that was never seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A snapshot and the focus in it."""
+
+    reading: Reading
+    focus: int
+    reader: int
+    policy: int
+
+
+class GraphStore:
+    """Owned by the layer; safe from any thread. Open with `open`, close with `close`."""
+
+    def __init__(self, database: Database, embedder: str, dim: int) -> None:
+        self.database = database
+        self.adjacency = Adjacency()
+        self.embedder, self.dim = embedder, dim
+        self._indexes: dict[str, TenantIndex] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, url: str, *, embedder: str, dim: int, durable: bool = False) -> GraphStore:
+        """Open or make the database and bring its schema forward."""
+        database = Database(url, durable=durable)
+        schema.ensure(database)
+        return cls(database, embedder, dim)
+
+    def use_embedder(self, embedder: str, dim: int) -> None:
+        """Compare vectors of another embedder from now on."""
+        with self._lock:
+            self.embedder, self.dim = embedder, dim
+            self._indexes.clear()
+
+    def index(self, tenant: str) -> TenantIndex:
+        """The tenant's columns in memory."""
+        with self._lock:
+            if tenant not in self._indexes:
+                self._indexes[tenant] = TenantIndex(tenant, self.embedder, self.dim)
+            return self._indexes[tenant]
+
+    @contextmanager
+    def reading(self, scope: Scope, focus: Entity, now: int) -> Generator[Opened]:
+        """One snapshot for the scope's principal, or for the focus itself where there is none."""
+        principal = scope.principal or focus
+        index = self.index(scope.tenant)
+        with self.database.read() as connection, index.lock:
+            index.refresh(connection)
+            ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
+            reader = ids.get(str(principal), NOBODY)
+            who = policy.reader(connection, self.adjacency, scope.tenant, principal, reader, scope.purpose, index.names)
+            seen = policy.audience_of(connection, scope.tenant, who, now)
+            as_of = None if scope.as_of is None else micros(scope.as_of)
+            reading = Reading(
+                connection, scope.tenant, index, self.adjacency, seen, now if as_of is None else as_of, as_of
+            )
+            yield Opened(reading, ids.get(str(focus), NOBODY), reader, policy_version(connection, scope.tenant))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.database.dispose()
+
+
+def policy_version(connection: Connection, tenant: str) -> int:
+    """The version of the tenant's grants."""
+    return connection.execute(select(tenants.c.policy).where(tenants.c.tenant == tenant)).scalar() or 0
+
+
+def audience_for(
+    store: GraphStore, connection: Connection, tenant: str, principal: Entity, purpose: str | None, now: int
+) -> Audience:
+    """What one principal may use, inside a caller's transaction."""
+    index = store.index(tenant)
+    reader = names.find(connection, tenant, [str(principal)]).get(str(principal), NOBODY)
+    who = policy.reader(connection, store.adjacency, tenant, principal, reader, purpose, index.names)
+    return policy.audience_of(connection, tenant, who, now)
+
+
+def table_counts(connection: Connection, tenant: str) -> dict[str, int]:
+    """Rows a person would ask about."""
+    found: dict[str, int] = {}
+    for label, table in (("entities", entities), ("interactions", interactions), ("cards", cards)):
+        found[label] = connection.execute(
+            select(func.count()).select_from(table).where(table.c.tenant == tenant)
+        ).scalar_one()
+    return found

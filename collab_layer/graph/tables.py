@@ -1,0 +1,256 @@
+"""The schema, one for SQLite and PostgreSQL.
+
+Tenant is the first column of every key and every index. Entities are dense integers per
+tenant. Other ids are time-ordered 63-bit integers made by the writer, derived ids are text.
+Times are microseconds since 1970. Nothing here is an aggregate that could not be made
+again from `interactions`: `adjacency`, `entities.degree` and `terms` are caches.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    false,
+)
+
+metadata = MetaData()
+
+
+def _tenant() -> Column[str]:
+    return Column("tenant", String(128), primary_key=True)
+
+
+def _table(name: str, *parts: Column[object] | Index) -> Table:
+    # Clustered on the tenant key in SQLite too, so that one tenant's rows lie together.
+    return Table(name, metadata, _tenant(), *parts, sqlite_with_rowid=False)
+
+
+tenants = _table(
+    "tenants",
+    Column("sharing", Text, nullable=False),
+    Column("generation", Integer, nullable=False),  # raised by every erasure: the fence
+    Column("policy", Integer, nullable=False),  # raised by every change of a grant
+    Column("next_entity", Integer, nullable=False),
+    Column("rev", BigInteger, nullable=False),  # raised with every change of cards or entities
+)
+
+entities = _table(
+    "entities",
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("display", Text, nullable=False),
+    Column("degree", Integer, nullable=False),
+    Column("rev", BigInteger, nullable=False),
+    Index("ux_entities_name", "tenant", "name", unique=True),
+    Index("ix_entities_rev", "tenant", "rev"),
+)
+
+interactions = _table(
+    "interactions",
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("actor", Integer, nullable=False),
+    Column("target", Integer),
+    Column("verb", String(32), nullable=False),
+    Column("text", Text),
+    Column("links", Text, nullable=False),  # JSON list of dense ids
+    Column("outcome", Text),
+    Column("at", BigInteger, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("key", Text),
+    Column("weight", Float, nullable=False),
+    Column("backend", Text),
+    Column("native_id", Text),
+    Column("version", Text),
+    Index("ux_interactions_key", "tenant", "actor", "key", unique=True),
+    Index("ix_interactions_actor", "tenant", "actor", "at"),
+    Index("ix_interactions_target", "tenant", "target"),
+    Index("ix_interactions_ref", "tenant", "backend", "native_id"),
+)
+
+edges = _table(
+    "edges",
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("src", Integer, nullable=False),
+    Column("dst", Integer, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("at", BigInteger, nullable=False),  # valid from
+    Column("valid_to", BigInteger, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("interaction", BigInteger, nullable=False),  # 0: made by the layer itself
+    Column("folded", Boolean, nullable=False),
+    Index("ix_edges_src", "tenant", "src", "at"),
+    Index("ix_edges_interaction", "tenant", "interaction"),
+)
+Index(
+    "ix_edges_delta",
+    edges.c.tenant,
+    edges.c.src,
+    sqlite_where=edges.c.folded == false(),
+    postgresql_where=edges.c.folded == false(),
+)
+
+adjacency = _table(
+    "adjacency",
+    Column("node", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+    Column("packed", LargeBinary, nullable=False),
+)
+
+cards = _table(
+    "cards",
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("owner", Integer, nullable=False),
+    Column("interaction", BigInteger, nullable=False),
+    Column("backend", Text, nullable=False),  # "" for memories the layer keeps itself
+    Column("native_id", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("text", Text),  # only while somebody else may read it
+    Column("outcome", Text),
+    Column("links", Text, nullable=False),  # JSON list of dense ids
+    Column("length", Integer, nullable=False),  # terms in the text index, 0 if not indexed
+    Column("vector", LargeBinary),  # float16
+    Column("embedder", Text),
+    Column("at", BigInteger, nullable=False),
+    Column("valid_to", BigInteger, nullable=False),
+    Column("recorded_at", BigInteger, nullable=False),
+    Column("thread", Integer, nullable=False),  # dense id of the target, else the owner's card alone
+    Column("quarantine", Text),  # why it must not be shown
+    Column("rev", BigInteger, nullable=False),
+    Index("ux_cards_ref", "tenant", "backend", "native_id", unique=True),
+    Index("ix_cards_owner", "tenant", "owner"),
+    Index("ix_cards_interaction", "tenant", "interaction"),
+    Index("ix_cards_rev", "tenant", "rev"),
+)
+
+graves = _table(
+    "graves",
+    Column("card", BigInteger, primary_key=True, autoincrement=False),
+    Column("rev", BigInteger, nullable=False),
+    Index("ix_graves_rev", "tenant", "rev"),
+)
+
+terms = _table(
+    "terms",
+    Column("term", BigInteger, primary_key=True, autoincrement=False),
+    Column("card", BigInteger, primary_key=True, autoincrement=False),
+    Column("tf", SmallInteger, nullable=False),
+    Index("ix_terms_card", "tenant", "card"),
+)
+
+derived = _table(
+    "derived",
+    Column("id", String(64), primary_key=True),
+    Column("owner", Integer, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("trust", Float, nullable=False),
+    Column("hop", Integer, nullable=False),
+    Column("links", Text, nullable=False),
+    Column("level", SmallInteger, nullable=False),  # the weakest level it rests on
+    Column("made_by", Text, nullable=False),  # rules hash or model and prompt
+    Column("epoch", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Column("superseded", String(64)),
+    Index("ix_derived_owner", "tenant", "owner", "kind"),
+)
+
+lineage = _table(
+    "lineage",
+    Column("item", String(64), primary_key=True),
+    Column("source", String(64), primary_key=True),  # "c…" card, "i…" interaction, "d…" derived
+    Column("principal", Integer, nullable=False),
+    Column("weight", Float, nullable=False),
+    Index("ix_lineage_source", "tenant", "source"),
+    Index("ix_lineage_principal", "tenant", "principal"),
+)
+
+outbox = _table(
+    "outbox",
+    Column("entity", Integer, primary_key=True, autoincrement=False),
+    Column("interaction", BigInteger, primary_key=True, autoincrement=False),
+)
+
+work = _table(
+    "work",
+    Column("entity", Integer, primary_key=True, autoincrement=False),
+    Column("pending", Integer, nullable=False),
+    Column("refresh", Boolean, nullable=False),  # read this owner's records again: its grants changed
+    Column("due", BigInteger, nullable=False),
+    Column("lease_until", BigInteger, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("parked", Boolean, nullable=False),
+    Column("reason", Text),
+    Index("ix_work_due", "tenant", "parked", "due"),
+)
+
+deliveries = _table(
+    "deliveries",
+    Column("item", String(64), primary_key=True),
+    Column("backend", Text, primary_key=True),
+    Column("state", String(16), nullable=False),  # pending, delivered, retracting
+    Column("native_id", Text),
+    Column("attempts", Integer, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_deliveries_state", "tenant", "state"),
+)
+
+grants = _table(
+    "grants",
+    Column("id", String(64), primary_key=True),
+    Column("owner", Integer),
+    Column("audience", Text, nullable=False),
+    Column("level", SmallInteger, nullable=False),
+    Column("purpose", Text),
+    Column("until", BigInteger, nullable=False),
+    Column("denied", Boolean, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("revoked", BigInteger),
+    Index("ix_grants_owner", "tenant", "owner"),
+)
+
+audit = _table(
+    "audit",
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("principal", Integer),
+    Column("action", String(32), nullable=False),
+    Column("subject", Text, nullable=False),
+)
+
+receipts = _table(
+    "receipts",
+    Column("id", String(64), primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("body", Text, nullable=False),
+)
+
+cursors = _table(
+    "cursors",
+    Column("backend", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),  # "" is the backend's own feed
+    Column("cursor", Text),
+    Column("done", Boolean, nullable=False),
+)
+
+settings = _table(
+    "settings",
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)

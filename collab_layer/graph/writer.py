@@ -1,0 +1,177 @@
+"""Interactions in, one commit out: the interaction, its edges, and the work it causes.
+
+Idempotent on (actor, key). Embedding and finding links in the text happen later, in the
+worker; what the caller linked explicitly is an edge at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from collab_layer.graph.adjacency import BACK, Adjacency, Kind
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id
+from collab_layer.graph.names import find, resolve
+from collab_layer.graph.tables import edges, interactions, outbox, work
+from collab_layer.types.entity import Entity
+from collab_layer.types.interaction import Interaction
+from collab_layer.types.time import FOREVER, micros
+
+JOINED, LEFT = "joined", "left"
+"""Verbs that make and end membership in a team."""
+_CHUNK = 400
+
+
+def interaction_id(number: int) -> str:
+    """The opaque id of an interaction."""
+    return f"i{number:x}"
+
+
+def observe(
+    connection: Connection, adjacency: Adjacency, tenant: str, batch: Sequence[Interaction], now: int
+) -> list[str]:
+    """Store a batch in the caller's transaction; the id of each, old or new, in order."""
+    known = _known_keys(connection, tenant, batch)
+    names = [entity for item in batch for entity in (item.actor, item.target, *item.links) if entity is not None]
+    ids = resolve(connection, tenant, names)
+    out: list[str] = []
+    rows: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    left: list[tuple[int, int, int]] = []
+    for item in batch:
+        key = None if item.key is None else (str(item.actor), item.key)
+        if key is not None and key in known:
+            out.append(interaction_id(known[key]))
+            continue
+        number = next_id()
+        if key is not None:
+            known[key] = number
+        out.append(interaction_id(number))
+        row = _interaction_row(tenant, number, item, ids, now)
+        rows.append(row)
+        if item.verb == LEFT and item.target is not None:
+            left.append((row["actor"], row["target"], row["at"]))
+        else:
+            lines.extend(_edges(tenant, item, ids, row))
+    if rows:
+        connection.execute(insert(interactions), rows)
+        if lines:
+            connection.execute(insert(edges), lines)
+        if left:
+            _end_membership(connection, adjacency, tenant, left)
+        queue(connection, tenant, [(row["actor"], row["id"]) for row in rows], now)
+    return out
+
+
+def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]], now: int) -> None:
+    """Add interactions to the outbox of their entities; an entity's work is one row."""
+    upsert(connection, outbox, [{"tenant": tenant, "entity": actor, "interaction": number} for actor, number in pairs])
+    counts: dict[int, int] = {}
+    for actor, _ in pairs:
+        counts[actor] = counts.get(actor, 0) + 1
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as insert_
+    else:
+        from sqlalchemy.dialects.postgresql import insert as insert_
+    statement = insert_(work)
+    statement = statement.on_conflict_do_update(
+        index_elements=[work.c.tenant, work.c.entity],
+        set_={"pending": work.c.pending + statement.excluded.pending, "parked": False, "due": statement.excluded.due},
+    )
+    blank = {"refresh": False, "due": now, "lease_until": 0, "token": 0, "attempts": 0, "parked": False}
+    rows = [{"tenant": tenant, "entity": actor, "pending": n, **blank} for actor, n in sorted(counts.items())]
+    connection.execute(statement, rows)
+
+
+def edge_rows(
+    tenant: str, src: int, dst: int, kind: Kind, *, weight: float, at: int, now: int, interaction: int
+) -> list[dict[str, Any]]:
+    """One edge in both directions."""
+    base = {
+        "tenant": tenant,
+        "weight": weight,
+        "at": at,
+        "valid_to": FOREVER,
+        "recorded_at": now,
+        "interaction": interaction,
+        "folded": False,
+    }
+    there = {**base, "id": next_id(), "src": src, "dst": dst, "kind": int(kind)}
+    return [there, {**base, "id": next_id(), "src": dst, "dst": src, "kind": int(BACK[kind])}]
+
+
+def _edges(tenant: str, item: Interaction, ids: dict[Entity, int], row: dict[str, Any]) -> list[dict[str, Any]]:
+    common = {"at": row["at"], "now": row["recorded_at"], "interaction": row["id"]}
+    actor = row["actor"]
+    lines: list[dict[str, Any]] = []
+    if item.target is not None and item.target != item.actor:
+        kind = Kind.MEMBER_OF if item.verb == JOINED else Kind.INTERACTED
+        lines += edge_rows(tenant, actor, row["target"], kind, weight=item.weight, **common)
+    for link in item.links:
+        if link not in (item.actor, item.target):
+            lines += edge_rows(tenant, actor, ids[link], Kind.MENTIONS, weight=item.weight, **common)
+    return lines
+
+
+def _interaction_row(tenant: str, number: int, item: Interaction, ids: dict[Entity, int], now: int) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "id": number,
+        "actor": ids[item.actor],
+        "target": None if item.target is None else ids[item.target],
+        "verb": item.verb,
+        "text": item.text,
+        "links": json.dumps([ids[link] for link in item.links]),
+        "outcome": item.outcome,
+        "at": now if item.at is None else micros(item.at),
+        "recorded_at": now,
+        "key": item.key,
+        "weight": item.weight,
+        "backend": None if item.ref is None else item.ref.backend,
+        "native_id": None if item.ref is None else item.ref.id,
+        "version": None if item.ref is None else item.ref.version,
+    }
+
+
+def _known_keys(connection: Connection, tenant: str, batch: Sequence[Interaction]) -> dict[tuple[str, str], int]:
+    keyed = [item for item in batch if item.key is not None]
+    if not keyed:
+        return {}
+    actors = find(connection, tenant, {str(item.actor) for item in keyed})
+    names = {id_: name for name, id_ in actors.items()}
+    wanted = [item.key for item in keyed]
+    known: dict[tuple[str, str], int] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        rows = connection.execute(
+            select(interactions.c.actor, interactions.c.key, interactions.c.id).where(
+                interactions.c.tenant == tenant,
+                interactions.c.actor.in_(list(names)[:_CHUNK]) if len(names) <= _CHUNK else interactions.c.actor > 0,
+                interactions.c.key.in_(wanted[start : start + _CHUNK]),
+            )
+        )
+        known.update({(names[actor], key): number for actor, key, number in rows if actor in names})
+    return known
+
+
+def _end_membership(
+    connection: Connection, adjacency: Adjacency, tenant: str, left: Sequence[tuple[int, int, int]]
+) -> None:
+    for member, group, at in left:
+        for src, dst in ((member, group), (group, member)):
+            connection.execute(
+                update(edges)
+                .where(
+                    edges.c.tenant == tenant,
+                    edges.c.src == src,
+                    edges.c.dst == dst,
+                    edges.c.kind.in_((int(Kind.MEMBER_OF), int(Kind.HAS_MEMBER))),
+                    edges.c.at <= at,
+                    edges.c.valid_to > at,
+                )
+                .values(valid_to=at)
+            )
+    adjacency.unfold(connection, tenant, sorted({node for member, group, _ in left for node in (member, group)}))

@@ -1,0 +1,467 @@
+"""The layer: what users call, and where its parts are put together.
+
+`AsyncCollabLayer` is the implementation; `CollabLayer` in `sync.py` runs it on a loop
+thread of its own. A layer is cheap to derive: `for_tenant` and `as_` share one engine,
+one cache and one worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from collab_layer.config import Settings
+from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError
+from collab_layer.flows import bring, erase, explain, share, work
+from collab_layer.flows import context as context_flow
+from collab_layer.flows import observe as observe_flow
+from collab_layer.flows import rank as rank_flow
+from collab_layer.flows.context import Cache, Request
+from collab_layer.flows.tools import Tools
+from collab_layer.graph.names import open_tenant
+from collab_layer.graph.store import GraphStore
+from collab_layer.plugins.manager import Plugins, load
+from collab_layer.ports.backend import Can, Change, Embeds, MemoryBackend, check_promises, require
+from collab_layer.ports.clock import Clock, system_clock
+from collab_layer.ports.models import Embedder
+from collab_layer.stages import rules
+from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
+from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.types.facet import CollabMemory, Facet, Neighbor
+from collab_layer.types.health import Health
+from collab_layer.types.interaction import Interaction
+from collab_layer.types.ranking import Ranking
+from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
+from collab_layer.types.time import utc
+from collab_layer.types.update import Lineage
+
+EntityLike = Entity | str
+DEFAULT_EMBEDDER = "hashing"
+MAX_QUERY = 8_000
+BUDGETS = (60, 32_000)
+
+
+class _Core:
+    """What every view of one opened layer shares."""
+
+    def __init__(self, tools: Tools, plugins: Plugins, settings: Settings, *, own_embedder: bool) -> None:
+        self.tools, self.plugins, self.settings = tools, plugins, settings
+        self.own_embedder = own_embedder
+        self.cache = Cache()
+        self.closed = False
+        self.wake = asyncio.Event()
+        self.worker: asyncio.Task[None] | None = None
+
+    def nudge(self) -> None:
+        """Wake the embedded worker, or start it."""
+        if not self.settings.worker or self.closed:
+            return
+        if self.worker is None or self.worker.done():
+            self.worker = asyncio.get_running_loop().create_task(work.run(self.tools, None, self.wake))
+        self.wake.set()
+
+
+class AsyncCollabLayer:
+    """The layer between memory owners. Open it with `await AsyncCollabLayer.open(...)`.
+
+    Every method raises `InputError` for arguments that cannot be used, `LayerClosedError`
+    after `aclose`, and a `StoreError` when the database refuses; nothing is half-written.
+    """
+
+    def __init__(self, core: _Core, scope: Scope) -> None:
+        self._core, self._scope = core, scope
+
+    @classmethod
+    async def open(
+        cls,
+        url: str = "collab.db",
+        *,
+        tenant: str = "default",
+        backends: Sequence[MemoryBackend] = (),
+        sharing: Sharing | None = None,
+        embedder: Embedder | None = None,
+        settings: Settings | None = None,
+        clock: Clock = system_clock,
+    ) -> Self:
+        """Open a layer over a database, which is made if it is not there.
+
+        Args:
+            url: An SQLite file name, or `postgresql://…`.
+            tenant: Nothing crosses from one tenant to another.
+            backends: Stores to read memories from; more can be attached later.
+            sharing: The tenant's default policy. None keeps what is recorded; a new
+                tenant is private.
+            embedder: Texts to vectors. None takes the first backend's own, else the
+                built-in hashing embedder.
+            settings: None reads them from the environment.
+            clock: What the layer takes for now.
+
+        Raises:
+            StoreError: The database cannot be opened, or a newer version wrote it.
+            PluginError: A backend promises what it has no method for.
+        """
+        used = Settings() if settings is None else settings
+        threads = ThreadPoolExecutor(used.threads, thread_name_prefix="collab")
+        try:
+            core = await _compose(url, used, threads, embedder, clock)
+            layer = cls(core, Scope(tenant=_tenant(tenant)))
+            await core.tools.in_thread(open_tenant, core.tools.store.database, layer._scope.tenant)
+            if sharing is not None:
+                await share.set_policy(core.tools, layer._scope.tenant, sharing)
+            for backend in backends:
+                await layer.attach(backend)
+        except BaseException:
+            threads.shutdown(wait=False)
+            raise
+        return layer
+
+    # -- views -------------------------------------------------------------------------
+
+    def for_tenant(self, tenant: str) -> Self:
+        """The same engine for another tenant; as the operator again."""
+        self._alive()
+        scope = Scope(tenant=_tenant(tenant))
+        # A row in an embedded or nearby database; made here so that the view is ready to use.
+        open_tenant(self._core.tools.store.database, scope.tenant)
+        return type(self)(self._core, scope)
+
+    def as_(self, principal: EntityLike, purpose: str | None = None) -> Self:
+        """The same tenant, acting for a principal: it reads what it was granted, and writes as itself."""
+        scope = Scope(tenant=self._scope.tenant, principal=Entity.parse(principal), purpose=purpose)
+        return type(self)(self._core, scope)
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of this view."""
+        return self._scope.tenant
+
+    @property
+    def plugins(self) -> Plugins:
+        """What was found at opening, failures included."""
+        return self._core.plugins
+
+    # -- in ----------------------------------------------------------------------------
+
+    async def attach(self, backend: MemoryBackend, *, deliver: bool = False) -> None:
+        """Use a store: read its memories and, with `deliver`, write derived items into its reserved scope.
+
+        Raises:
+            PluginError: It promises what it has no method for.
+            UnsupportedError: It is to be delivered to but cannot be written.
+        """
+        tools = self._alive()
+        check_promises(backend)
+        if deliver:
+            require(backend, Can.WRITE)
+            tools.delivering.add(backend.name)
+        tools.backends[backend.name] = backend
+        if self._core.own_embedder and Can.EMBED in backend.can and isinstance(backend, Embeds):
+            self._core.own_embedder = False
+            tools.embedder = backend.embedder
+            tools.store.use_embedder(backend.embedder.id, backend.embedder.dim)
+        await bring.start_feed(tools, self._scope, backend)
+
+    async def observe(
+        self,
+        actor: EntityLike | Interaction | Sequence[Interaction],
+        target: EntityLike | None = None,
+        verb: str = "interacted",
+        text: str | None = None,
+        links: Sequence[EntityLike] = (),
+        outcome: str | None = None,
+        at: datetime | None = None,
+        key: str | None = None,
+        weight: float = 1.0,
+    ) -> list[str]:
+        """Record what happened: one interaction by its parts, or a list of `Interaction`.
+
+        Returns after the commit. The same key of the same actor is stored once; the id
+        returned is then that of the first. Embedding and links in the text follow in the
+        background.
+
+        Returns:
+            The id of each interaction, in order.
+        """
+        tools = self._alive()
+        if isinstance(actor, (Entity, str)):
+            parts: dict[str, Any] = {"target": target, "verb": verb, "text": text, "links": tuple(links)}
+            parts |= {"outcome": outcome, "at": at, "key": key, "weight": weight}
+            batch: Sequence[Interaction] = [_checked(Interaction, actor=actor, **parts)]
+        else:
+            batch = [actor] if isinstance(actor, Interaction) else list(actor)
+        if not batch:
+            return []
+        ids = await observe_flow.observe(tools, self._scope, batch)
+        self._core.nudge()
+        return ids
+
+    async def observe_changes(self, backend: str, changes: Sequence[Change]) -> int:
+        """Take in what an adapter saw change in its store; how many changes were news."""
+        count = await observe_flow.observe_changes(self._alive(), self._scope, backend, changes)
+        self._core.nudge()
+        return count
+
+    async def index(
+        self,
+        backend: MemoryBackend,
+        owners: Sequence[EntityLike] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Bring an already full store in; goes on where it stopped. How many records were taken.
+
+        Args:
+            backend: Is attached if it is not yet.
+            owners: Whose records; None where the store can list them.
+            progress: Called with owners done and owners in all.
+        """
+        tools = self._alive()
+        if backend.name not in tools.backends:
+            await self.attach(backend)
+        wanted = None if owners is None else entities(owners)
+        count = await bring.index(tools, self._scope, backend, wanted, progress)
+        self._core.nudge()
+        return count
+
+    async def reconcile(self, backend: MemoryBackend) -> int:
+        """Take in what other processes wrote to or deleted from a store; how many changes."""
+        count = await bring.reconcile(self._alive(), self._scope, backend)
+        self._core.nudge()
+        return count
+
+    # -- out ---------------------------------------------------------------------------
+
+    async def neighbors(
+        self, entity: EntityLike, query: str | None = None, k: int = 16, as_of: datetime | None = None
+    ) -> list[Neighbor]:
+        """The few neighbours worth reading, strongest first, each with what it scored for."""
+        if not 1 <= k <= 1000:
+            raise InputError(f"k must be in [1, 1000], not {k}")
+        request = self._request(entity, query, (), 800, as_of)
+        return list(await context_flow.neighbors(self._alive(), request, k))
+
+    async def context(
+        self,
+        entity: EntityLike,
+        query: str | None = None,
+        links: Sequence[EntityLike] = (),
+        budget_tokens: int = 800,
+        as_of: datetime | None = None,
+    ) -> CollabMemory:
+        """What the neighbours of an entity know; `str()` of it is a block for a prompt."""
+        tools = self._alive()
+        return await context_flow.context(
+            tools, self._core.cache, self._request(entity, query, links, budget_tokens, as_of)
+        )
+
+    async def rank(
+        self,
+        entity: EntityLike,
+        candidates: Sequence[EntityLike],
+        instruction: str | None = None,
+        as_of: datetime | None = None,
+    ) -> Ranking:
+        """Order candidates for an entity; each with score, rationale and evidence."""
+        request = self._request(entity, instruction, (), 800, as_of)
+        wanted = [Entity.parse(candidate) for candidate in candidates]
+        return await rank_flow.rank(self._alive(), request.scope, request.entity, wanted, request.query)
+
+    async def explain(self, id: str) -> Lineage:
+        """Every source of a derived item, as far as the reader may know it."""
+        return await explain.explain(self._alive(), self._scope, id)
+
+    async def derived(self, id: str) -> Facet:
+        """A derived item by its id, under today's grants."""
+        return await explain.shown(self._alive(), self._scope, id)
+
+    async def health(self) -> Health:
+        """How the database, the work and every store are doing; down, degraded and empty apart."""
+        return await explain.health(self._alive(), self._scope)
+
+    # -- consent -----------------------------------------------------------------------
+
+    async def grant(
+        self,
+        owner: EntityLike,
+        to: EntityLike,
+        level: LevelName = "facets",
+        purpose: str | None = None,
+        until: datetime | None = None,
+    ) -> Grant:
+        """Let an audience use the owner's memories.
+
+        Args:
+            owner: Whose memories.
+            to: An entity, a group such as `team:support`, a kind such as `kind:agent`, or `tenant`.
+            level: `facets` (distilled, in a crowd) or `records` (verbatim evidence).
+            purpose: Only for readers that act for it.
+            until: Ends by itself.
+        """
+        end = None if until is None else utc(until)
+        given = await share.grant(
+            self._alive(), self._scope, Entity.parse(owner), str(to), level, purpose=purpose, until=end
+        )
+        self._core.nudge()
+        return given
+
+    async def opt_out(self, owner: EntityLike, audience: EntityLike = "tenant") -> Grant:
+        """Deny an audience what the tenant's policy would give it; `revoke` takes it back."""
+        return await share.grant(
+            self._alive(),
+            self._scope,
+            Entity.parse(owner),
+            str(audience),
+            "facets",
+            purpose=None,
+            until=None,
+            denied=True,
+        )
+
+    async def revoke(self, grant_id: str) -> None:
+        """End a grant at once."""
+        await share.revoke(self._alive(), self._scope, grant_id)
+        self._core.nudge()
+
+    async def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
+        """Erase an entity, a memory, an interaction or a derived item, with all that rests on it.
+
+        Args:
+            what: `user:alice`, an id from `observe`, `context` or `explain`, or a `MemoryRef`.
+        """
+        subject = what if isinstance(what, (Entity, MemoryRef)) else str(what)
+        receipt = await erase.forget(self._alive(), self._scope, subject)
+        self._core.nudge()
+        return receipt
+
+    # -- work --------------------------------------------------------------------------
+
+    async def drain(self) -> int:
+        """Wait until all pending work of this tenant is done; how many interactions this call settled."""
+        return await work.drain(self._alive(), self.tenant)
+
+    async def work(self, until: asyncio.Event | None = None) -> None:
+        """Be a worker for every tenant of the database, until cancelled or `until` is set."""
+        tools = self._alive()
+        task = asyncio.ensure_future(work.run(tools, None, self._core.wake))
+        if until is None:
+            await task
+            return
+        stop = asyncio.ensure_future(until.wait())
+        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        for one in (task, stop):
+            one.cancel()
+        await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def set_weights(self, weights: dict[str, float]) -> None:
+        """Keep fitted ranking weights for this tenant: finite, not negative."""
+        await self._alive().in_thread(rank_flow.set_weights, self._core.tools, self.tenant, weights)
+
+    async def aclose(self) -> None:
+        """Stop the worker and close the database; calling it again does nothing."""
+        core = self._core
+        if core.closed:
+            return
+        core.closed = True
+        if core.worker is not None:
+            core.worker.cancel()
+            await asyncio.gather(core.worker, return_exceptions=True)
+        for backend in core.tools.backends.values():
+            await backend.aclose()
+        core.tools.threads.shutdown(wait=True)
+        core.tools.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # -- parts -------------------------------------------------------------------------
+
+    def _alive(self) -> Tools:
+        if self._core.closed:
+            raise LayerClosedError
+        return self._core.tools
+
+    def _request(
+        self,
+        entity: EntityLike,
+        query: str | None,
+        links: Sequence[EntityLike],
+        budget_tokens: int,
+        as_of: datetime | None,
+    ) -> Request:
+        if not BUDGETS[0] <= budget_tokens <= BUDGETS[1]:
+            raise InputError(f"budget_tokens must be in [{BUDGETS[0]}, {BUDGETS[1]}], not {budget_tokens}")
+        if query is not None:
+            query = checked_text(query).strip()[:MAX_QUERY] or None
+        scope = self._scope
+        if as_of is not None:
+            scope = scope.model_copy(update={"as_of": utc(as_of)})
+        return Request(scope, Entity.parse(entity), query, entities(tuple(links)), budget_tokens)
+
+
+async def _compose(
+    url: str, settings: Settings, threads: ThreadPoolExecutor, embedder: Embedder | None, clock: Clock
+) -> _Core:
+    plugins = load(settings.disabled_plugins)
+    own = embedder is None
+    used = plugins.embedders[DEFAULT_EMBEDDER].open() if embedder is None else embedder
+    scorer = _scorer(plugins, settings)
+    loop = asyncio.get_running_loop()
+    store = await loop.run_in_executor(
+        threads, lambda: GraphStore.open(url, embedder=used.id, dim=used.dim, durable=settings.durable)
+    )
+    tools = Tools(
+        store=store,
+        clock=clock,
+        embedder=used,
+        scorer=scorer,
+        threads=threads,
+        linkers=list(plugins.linkers.values()),
+        features=list(plugins.features.values()),
+        filters=list(plugins.share_filters.values()),
+        sinks=list(plugins.sinks.values()),
+    )
+    return _Core(tools, plugins, settings, own_embedder=own)
+
+
+def _scorer(plugins: Plugins, settings: Settings) -> rules.Scorer:
+    path = settings.rule_file()
+    extra = list(plugins.features.values())
+    if path is None:
+        if settings.rules not in plugins.domains:
+            known = ", ".join(sorted(plugins.domains))
+            raise InvalidRuleError("rules", f"there is no preset `{settings.rules}`; there are {known}")
+        return rules.load(plugins.domains[settings.rules].tree, extra)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the rule file `{path.name}` cannot be read: {error.strerror}") from error
+    return rules.load(text, extra)
+
+
+def _tenant(name: str) -> str:
+    if not name or len(name) > 128 or any(char.isspace() or ord(char) < 32 for char in name):
+        raise InputError("a tenant is named by 1 to 128 characters without white space")
+    return name
+
+
+def _checked(kind: type[Interaction], **parts: Any) -> Interaction:
+    try:
+        return kind(**parts)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"`{where}`: {first['msg']}") from error
+
+
+__all__ = ["AsyncCollabLayer"]

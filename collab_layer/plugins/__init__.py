@@ -1,0 +1,1 @@
+"""Plugins: what they describe, how they are found, how they are checked."""

@@ -1,0 +1,1 @@
+"""The stages: pure functions from values to values; no clock, no I/O, no randomness."""

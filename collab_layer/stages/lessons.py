@@ -1,0 +1,127 @@
+"""A long note as one short lesson: "When <task>. Did: <outcome>".
+
+In:   a text, and what is known of how it ended.
+Out:  one line of at most `max_tokens` estimated tokens; words are never cut.
+Pure. Source of the form and of its length: docs/evidence (short records gave more than any curation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from collab_layer.stages.tokens import STOP, lower, sentences, terms
+from collab_layer.types.prompt import estimate_tokens
+
+MAX_TOKENS = 50
+_ENOUGH = 3
+_PLAIN_VERBS = frozenset(("interacted", "remembered", "described", "read", "viewed", "mentioned", "noted", "said"))
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_LATIN = re.compile("[A-Za-z]")
+_LEAD = re.compile(r"^(?:when|if|task|когда|если|задача)\b[:,]?\s+", re.I)
+_WORD = re.compile(r"[^\W_]")
+_READ = 4_000
+
+
+def lesson(
+    text: str,
+    *,
+    links: Sequence[str] = (),
+    outcome: str | None = None,
+    verb: str | None = None,
+    max_tokens: int = MAX_TOKENS,
+) -> str:
+    """Boil a text down to one line.
+
+    With an outcome or links: "When <first informative sentence>. Did: <verb, outcome, links>", the
+    second half at most half of the budget unless the first leaves more. Otherwise the first
+    informative sentence alone. Texts mostly in Cyrillic get Russian labels.
+
+    Args:
+        text: The note; its first 4,000 characters are read.
+        links: Display names of what it refers to.
+        outcome: How it ended.
+        verb: What was done, such as `solved`; verbs that say nothing are left out.
+        max_tokens: Budget by `estimate_tokens`, >= 8.
+
+    Returns:
+        One line; empty if neither the text nor the outcome has a word.
+
+    Raises:
+        ValueError: `max_tokens` is below 8.
+    """
+    if max_tokens < 8:
+        raise ValueError(f"the budget of {max_tokens} tokens is too small, at least 8 are needed")
+    task = _informative(text)
+    done = _done(links, outcome, verb)
+    if not done:
+        return shorten(task, max_tokens)
+    when, did = ("Когда", "Сделано:") if mostly_cyrillic(task or done) else ("When", "Did:")
+    task = _opened(_LEAD.sub("", task).rstrip(" .;:,!…"))
+    room = max_tokens - estimate_tokens(f"{when} . {did}") - 1
+    short_task = shorten(task, max(room - estimate_tokens(done), room // 2))
+    short_done = shorten(done, room - estimate_tokens(short_task))
+    head = f"{when} {short_task}{'' if short_task.endswith(('…', '?')) else '.'}" if short_task else ""
+    return " ".join(part for part in (head, f"{did} {short_done}" if short_done else "") if part)
+
+
+def mostly_cyrillic(text: str) -> bool:
+    """Whether a text has more Cyrillic than Latin letters."""
+    return len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text))
+
+
+def shorten(text: str, max_tokens: int) -> str:
+    """The leading words of a text, on one line, within a budget; `…` where something is left out.
+
+    A word that alone is over the budget is left out whole.
+    """
+    line = " ".join(text.split())
+    if estimate_tokens(line) <= max_tokens:
+        return line
+    # Counted in quarters of a token, so that adding a word needs no second count of the whole.
+    whole = room = 4 * max_tokens - 4
+    kept: list[str] = []
+    for word in line.split(" "):
+        cost = _quarters(word) + bool(kept)
+        if cost > room:
+            if cost <= whole:
+                break
+            continue
+        kept.append(word)
+        room -= cost
+    return f"{' '.join(kept).rstrip(' ,;:—–-')}…" if kept else ""
+
+
+def _quarters(word: str) -> int:
+    return sum(1 if char < "\x80" else 2 for char in word)
+
+
+def _informative(text: str) -> str:
+    """The first sentence with three content words; failing that, the one with most."""
+    best, most = "", -1
+    for sentence in sentences(text[:_READ]):
+        count = len(set(terms(sentence, limit=100)))
+        if count >= _ENOUGH:
+            return " ".join(sentence.split())
+        if count > most:
+            best, most = sentence, count
+    return " ".join(best.split()) if _WORD.search(best) else ""
+
+
+def _opened(task: str) -> str:
+    """Small first letter where the first word is surely no name."""
+    first = task.split(" ", 1)[0]
+    return task[:1].lower() + task[1:] if lower(first) in STOP and first != "I" else task
+
+
+def _done(links: Sequence[str], outcome: str | None, verb: str | None) -> str:
+    said = " ".join((outcome or "").split()).rstrip(" .")
+    fresh = [name for link in links if (name := " ".join(link.split())) and name.casefold() not in said.casefold()]
+    parts = [said, ", ".join(dict.fromkeys(fresh))]
+    done = "; ".join(part for part in parts if part)
+    if done and not said and verb and verb not in _PLAIN_VERBS:
+        return f"{verb} {done}"
+    return done or (verb if verb and verb not in _PLAIN_VERBS else "")
+
+
+__all__ = ["MAX_TOKENS", "lesson", "mostly_cyrillic", "shorten"]

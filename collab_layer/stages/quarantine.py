@@ -1,0 +1,153 @@
+"""Tell whether a text tries to instruct a model instead of saying something.
+
+In:   a text that would be shown to a model.
+Out:  a reason to hold it back, or None.
+Pure and conservative: advice such as "ignore the cached go.sum" passes. It is one lock among
+several (quoting, fences, provenance); a text without these marks is not thereby trustworthy.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
+
+
+_INVISIBLE = re.compile(
+    "[\u200b\u202a-\u202e\u2060-\u2064\u2066-\u206f\U000e0000-\U000e007f]|[\U000e0100-\U000e01ef]{4}|(?<!^)\ufeff"
+)
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,6}\U000e007f")  # the flags of Scotland and others
+_BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,}={0,2}\s{1,4}){3}[A-Za-z0-9+/]{20,}={0,2}")
+
+_ROLE = _any(
+    r"<\|\s?/?(?:im_start|im_end|im_sep|system|user|assistant|endoftext|begin_of_text|eot_id)\s?\|>",
+    r"<\|(?:start|end)_header_id\|>",
+    r"\[/?INST\]",
+    r"<</?SYS>>",
+    r"<(?:start|end)_of_turn>",
+    r"</?memory-[0-9a-f]{6,}>",
+    r"</?(?:system|assistant|developer)(?:[-_ ]?(?:prompt|message|instructions?|reminder))?>",
+    r"^\W{0,4}(?:system|developer)(?: (?:prompt|message|instructions?))?\W{0,3}:\W{0,3}"
+    r"(?:you (?:are|must|will|should|have to|now)|ignore|disregard|forget|from now on|always|never|ты |вы |теперь )",
+)
+
+_TOOL = _any(
+    r"</?(?:\w{1,12}:)?(?:tool_(?:calls?|use|result)|function_(?:calls?|results?))\b[^>]{0,200}>",
+    r"</?(?:\w{1,12}:)?invoke\s+name\s?=",
+    r"<\|\s?tool",
+    r"\[TOOL_CALLS?\]",
+    r"\"tool_calls?\"\s{0,4}:\s{0,4}[\[{]",
+    r"\{\s{0,4}\"name\"\s{0,4}:\s{0,4}\"[\w.\-]{1,64}\"\s{0,4},\s{0,4}\"(?:arguments|parameters|input)\"\s{0,4}:",
+)
+
+_DROP = r"\b(?:ignore|disregard|forget|override|bypass|discard|stop following|(?:do not|don't) (?:follow|obey)) "
+_FILL = r"(?:(?:all|any|of|the|your|my|these|those|every|everything|and|other|its|his|her|our) ){0,5}"
+_EARLIER = r"(?:previous|prior|earlier|above|preceding|foregoing|existing|initial|original|system|safety|built-in) "
+_ORDERS = r"(?:instructions?|prompts?|directions|directives|guidelines|guardrails|commands|orders|system messages?)"
+_MODEL = r"(?:ai(?: (?:agent|assistant|model))?|llm|language model|assistant|chatbot)s?"
+_OVERRIDE = _any(
+    rf"{_DROP}{_FILL}{_EARLIER}(?:(?:system|safety|user|developer) )?(?:{_ORDERS}|rules|context|conversation|text)\b",
+    rf"{_DROP}(?:all )?(?:of )?your (?:{_ORDERS}|rules|training|programming)\b",
+    r"\b(?:ignore|disregard|forget) (?:everything|anything|all(?: of)?(?: that)?) (?:(?:that|you) ){0,3}"
+    r"(?:above|before|earlier|previously|(?:was|were|been|have been) (?:told|said|given|instructed))",
+    r"\b(?:new|updated|real|actual|secret|hidden) (?:system )?(?:instructions?|prompt|directive) ?:",
+    rf"\b(?:attention|note|message|instructions?|important)(?: (?:to|for))?[,:]? (?:all )?(?:the )?{_MODEL} ?[:,!—-]",
+    rf"\bif you are an? {_MODEL}\b",
+    rf"\b{_MODEL} (?:must|shall|has to|needs to) (?:now |always )?(?:ignore|disregard|obey|comply|forget|pretend)\b",
+)
+
+_BEING = r"(?:assistant|ai|bot|agent|model|hacker|persona|character)\b"
+_PERSONA = _any(
+    r"\byou are now (?:an? )?(?:in )?(?:dan\b|\w+ mode\b|unrestricted|jailbroken|free (?:of|from))",
+    r"\byou are now the (?:system|admin)",
+    rf"\byou are now (?:an? |the )?(?:\w+ ){{0,3}}{_BEING}",
+    rf"\bfrom now on,? (?:you|the {_MODEL}) (?:are|must|will|should|shall|have to|can|may)\b",
+    r"\b(?:pretend|act as if|roleplay as if) (?:that )?you(?:'re| are| have no)\b",
+    r"\bpretend to be an? (?:\w+ ){0,2}(?:ai|assistant|model)\b",
+    r"\bdo anything now\b",
+    r"\b(?:enter|enable|activate) (?:dan|god|jailbreak) mode\b",
+)
+
+_TELL = r"\b(?:reveal|print|show|output|repeat|leak|display|disclose|send|tell me|give me)"
+_OWN = r"(?:(?:system|hidden|initial|original|secret|full|own|entire) ){0,3}"
+_PRIZE = r"(?:passwords?|credentials|api keys?|secrets|tokens|conversation|chat history|memor(?:y|ies)|data)\b"
+_SECRET = _any(
+    rf"{_TELL} (?:me )?(?:all )?(?:of )?your {_OWN}(?:prompt|instructions|system message|memory|memories)\b",
+    r"\b(?:do not|don't|never) (?:tell|inform|alert|notify|mention (?:this|it) to|(?:show|reveal) this to) (?:the )?"
+    r"(?:user|human|operator)s?\b(?= ?(?:$|[.!,;:]|(?:about|of) (?:this|these|it)\b))",
+    r"\b(?:send|post|upload|forward|exfiltrate|email|transmit) (?:all|every|any|your|the (?:entire|whole|full)) "
+    rf"(?:[\w']+ ){{0,4}}{_PRIZE}[^.\n]{{0,40}} (?:to|at) (?:https?:|www\.|\S+@)",
+)
+
+_DROP_RU = r"(?:(?:про)?игнорируй|забудь|отбрось|отмени|обойди|не (?:выполняй|соблюдай)|не обращай внимания на)(?:те)? "
+_FILL_RU = r"(?:(?:все|всё|всем|любые|эти|свои|твои|ваши|мои|о|про|обо|всех) ){0,4}"
+_EARLIER_RU = (
+    r"(?:(?:предыдущ|прошл|прежн|ранн|ранее|вышеуказанн|вышеизложенн|данн|системн|исходн|начальн|полученн)\w*"
+    r"(?: (?:тебе|вам))? ){1,3}"
+)
+_ORDERS_RU = r"(?:инструкци|указани|правил|команд|промпт|директив|ограничени|распоряжени|контекст|сообщени|подсказк)\w*"
+_RUSSIAN = _any(
+    rf"{_DROP_RU}{_FILL_RU}{_EARLIER_RU}{_ORDERS_RU}",
+    r"(?:забудь|(?:про)?игнорируй)(?:те)? (?:вс[её],? )?(?:что|чему) (?:\w+ ){0,2}(?:тебе|вам|было|выше|раньше)\b",
+    rf"(?:забудь|(?:про)?игнорируй|нарушь)(?:те)? (?:все )?(?:о )?(?:свои|твои|ваши|своих) {_ORDERS_RU}",
+    r"(?:с этого момента|отныне|теперь) (?:ты|вы) ?"
+    r"(?:[—–-] |(?:должн|обязан|будешь|будете|являешься|являетесь|действуешь|отвечаешь|играешь)\w*)",
+    r"(?:представь|притворись|вообрази)(?:те)?,? что (?:ты|вы) (?:[—–-]|не |больше |ии\b|модель|ассистент|бот|админ)",
+    r"(?:покажи|выведи|раскрой|напечатай|повтори|сообщи|пришли|назови)(?:те)? (?:мне )?"
+    r"(?:сво|тво|ваш)\w* (?:(?:системн|скрыт|исходн|начальн|секретн|полн)\w* )*(?:промпт|инструкци)",
+    r"не (?:говори|сообщай|рассказывай|показывай)(?:те)? (?:об этом |это |этого )?(?:пользовател|оператор)\w*"
+    r"(?= ?(?:$|[.!;:]|об? эт))",
+    r"(?:нов|секретн|настоящ)\w+ (?:системн\w+ )?(?:инструкци|промпт|директив)\w* ?:",
+    r"если (?:ты|вы) ?(?:[—–-] ?)?(?:ии|языковая модель|нейросеть|ассистент|чат-бот)\b",
+)
+
+_LOOKALIKE = str.maketrans("аеорсухіѕјԁһӏАЕОРСУХІЅВНКМТ", "aeopcyxisjdhlAEOPCYXISBHKMT")
+_SPACES = re.compile(r"[^\S\n]+")
+
+_ENGLISH_RULES = (
+    (_ROLE, "it contains markers of a chat role or of a memory fence"),
+    (_TOOL, "it contains the markup of a tool call"),
+    (_OVERRIDE, "it tells a model to drop or replace its instructions"),
+    (_PERSONA, "it tells a model to be somebody else"),
+    (_SECRET, "it tells a model to reveal, hide or send something"),
+)
+
+
+def quarantined(text: str) -> str | None:
+    """Why a text must not be shown to a model; None if nothing speaks against it.
+
+    Looks, in English and in Russian, for: invisible characters, encoded blobs of more than 200
+    characters, chat role markers, tool calls, orders to drop instructions, to play a role, to
+    reveal or to hide. Latin words spelled with Cyrillic look-alikes count as Latin.
+
+    Args:
+        text: At most 100,000 characters in practice; the time grows linearly.
+
+    Returns:
+        One sentence about the text, starting with "it"; it never repeats the text.
+    """
+    if _INVISIBLE.search(_FLAG.sub("", text)):
+        return "it contains invisible characters"
+    if any(_encoded(match.group()) for match in _BLOB.finditer(text)):
+        return "it contains an encoded blob"
+    plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).replace("’", "'").replace("*", ""))
+    flat = plain.replace("\n", " ")
+    latin = plain.translate(_LOOKALIKE)
+    for rule, reason in _ENGLISH_RULES:
+        if any(rule.search(seen) for seen in (plain, latin, flat)):
+            return reason
+    if _RUSSIAN.search(flat):
+        return "it tells a model to drop its instructions, to play a role, or to hide something"
+    return None
+
+
+def _encoded(blob: str) -> bool:
+    """Letters of both cases and digits, and hardly a path: base64 rather than one long word."""
+    mixed = any(char.isdigit() for char in blob) and any(char.islower() for char in blob)
+    return mixed and any(char.isupper() for char in blob) and sum(char in "/-_" for char in blob) * 12 < len(blob)
+
+
+__all__ = ["quarantined"]

@@ -1,0 +1,317 @@
+"""Boil the neighbours' records down to a few statements, without a model.
+
+In:   `Snippet`s the reader may use, display names and idf of their links.
+Out:  `Draft`s: facets (what several have in common), lessons (one record in short), one facet
+      over the best records of a query; each with all its sources.
+Pure: no clock, no randomness; the order of the snippets does not count, except where it is a rank.
+
+Words come from RECORDS-level snippets only. Of FACETS-level owners only counts and names of links
+leave, and a name only where `min_contributors` owners hold the link. How sure a facet is, and that
+no owner moves it by more than delta, is in `stages.support`. Hold back snippets and names that
+`stages.quarantine` objects to before they come here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, isfinite
+
+from collab_layer.stages.lessons import MAX_TOKENS, lesson, mostly_cyrillic, shorten
+from collab_layer.stages.support import Pool, Support, pool, support
+from collab_layer.stages.tokens import terms
+from collab_layer.types.graph import Draft, Snippet
+from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.scope import Level
+
+MIN_CONTRIBUTORS = 3
+DELTA = 0.25
+MAX_FACETS = 7
+BUDGET_TOKENS = 400
+LINE_TOKENS = 24
+"""Tokens of a line beside its text and quotes: id, contributors, support, names."""
+ALIKE = 0.6
+"""Jaccard of owners, or of records, from which two links belong to one facet."""
+MAX_LINKS = 8
+QUERY_KEY = "query"
+QUERY_RECORDS = 12
+QUERY_LINKS = 6
+_NAMES = 3
+_NAME_TOKENS = 15
+_QUOTE_TOKENS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """A link that may head a facet."""
+
+    link: int
+    name: str
+    key: str
+    owners: frozenset[int]
+    records: frozenset[str]
+    bare: bool
+    backed: Support
+    score: float
+
+
+def facets(
+    snippets: Sequence[Snippet],
+    names: Mapping[int, str],
+    idf: Mapping[int, float],
+    *,
+    min_contributors: int = MIN_CONTRIBUTORS,
+    delta: float = DELTA,
+    max_facets: int = MAX_FACETS,
+    budget_tokens: int = BUDGET_TOKENS,
+) -> list[Draft]:
+    """Cluster snippets by the links they share; the best supported first.
+
+    The link with the highest sum of share * idf heads a facet, those of several owners before
+    those of one; links held by nearly the same owners or records join it and head none. The
+    confidence is that of the heading link; its name is the key. A facet over the budget is
+    passed over.
+
+    Args:
+        snippets: What the neighbours hold, weights >= 0.
+        names: Display names of links; a link without one is never shown.
+        idf: Weight of each link, >= 0; 1 where it is missing.
+        min_contributors: Distinct owners behind a facet that counts FACETS-level owners.
+        delta: The most one owner moves a confidence, in (0, 1].
+        max_facets: The most returned.
+        budget_tokens: For all lines, by `cost`.
+
+    Raises:
+        ValueError: `delta` or `min_contributors` is out of range.
+    """
+    held = pool(snippets, min_contributors=min_contributors, delta=delta)
+    anchors = _anchors(held, names, idf)
+    everyone = len(held.share)
+    taken: set[int] = set()
+    drafts: list[Draft] = []
+    for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
+        if len(drafts) >= max_facets or tried >= 4 * max_facets:
+            break
+        group = [anchor, *(a for a in anchors if a.link not in taken and a is not anchor and _alike(anchor, a))]
+        taken.update(a.link for a in group)
+        draft = _facet(held, group, everyone)
+        if cost(draft) <= budget_tokens:
+            budget_tokens -= cost(draft)
+            drafts.append(draft)
+    return drafts
+
+
+def cost(draft: Draft) -> int:
+    """Tokens of a draft's line in a prompt, estimated from above: its text, its quotes and the frame."""
+    return LINE_TOKENS + estimate_tokens(draft.text) + sum(map(estimate_tokens, draft.quotes.values()))
+
+
+def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> list[_Anchor]:
+    """Links that may be shown, several owners before one, then by support, then by name and id."""
+    first: dict[str, int] = {}
+    for link in sorted(names):
+        first.setdefault(" ".join(names[link].split()), link)
+    found: list[_Anchor] = []
+    for link, snippets in held.by_link.items():
+        whole = " ".join(names.get(link, "").split())
+        name = shorten(whole, _NAME_TOKENS)
+        owners = frozenset(s.owner for s in snippets)
+        backed = support(held, owners) if name else None
+        if backed:
+            key = whole if first[whole] == link else f"{whole} ({link})"
+            records = frozenset(s.source for s in snippets)
+            bare = all(s.text is None for s in snippets)
+            found.append(_Anchor(link, name, key, owners, records, bare, backed, backed.mass * idf.get(link, 1.0)))
+    return sorted(found, key=lambda a: (len(a.backed.owners) < 2, -round(a.score, 9), a.key))
+
+
+def _alike(one: _Anchor, other: _Anchor) -> bool:
+    several = len(one.owners) > 1 and len(other.owners) > 1
+    if (several or (one.bare and other.bare)) and _jaccard(one.owners, other.owners) >= ALIKE:
+        return True
+    return _jaccard(one.records, other.records) >= ALIKE
+
+
+def _jaccard(one: frozenset[int] | frozenset[str], other: frozenset[int] | frozenset[str]) -> float:
+    return len(one & other) / len(one | other)
+
+
+def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
+    """One draft for a heading link and those that joined it."""
+    head = group[0]
+    inside = head.backed.owners
+    shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
+    used = {s.source: s for a in shown for s in held.by_link[a.link] if s.owner in inside}
+    sources = _sources(held, used.values(), inside)
+    spoken = [s for s in held.by_link[head.link] if s.owner in inside and s.level == Level.RECORDS and s.text]
+    lines = {s.source: line for s in spoken if (line := _said(s, (), _QUOTE_TOKENS))}
+    first = next(iter(lines), None)
+    text = _label(_distinct(a.name for a in shown), len(inside), everyone, lines[first] if first else None, head.bare)
+    others = [(source, line) for source, line in lines.items() if first and line != lines[first]]
+    return Draft(
+        key=head.key,
+        text=text,
+        confidence=head.backed.confidence,
+        score=head.score,
+        links=tuple(a.link for a in shown),
+        sources=sources,
+        quotes=dict(others[:1]),
+        at={source: used[source].at for source, _, _ in sources},
+    )
+
+
+def _permitted(held: Pool, link: int, inside: frozenset[int]) -> bool:
+    """Whether a link may be named: enough owners hold it, or one who agreed to be quoted."""
+    holders = [s for s in held.by_link[link] if s.owner in inside]
+    quotable = any(s.level == Level.RECORDS for s in holders)
+    return quotable or len({s.owner for s in holders}) >= held.min_contributors
+
+
+def _sources(held: Pool, used: Iterable[Snippet], owners: frozenset[int]) -> tuple[tuple[str, int, float], ...]:
+    """Each owner's share of the support, spread evenly over its snippets."""
+    used = list(used)
+    count = Counter(s.owner for s in used)
+    whole = sum(held.share[owner] for owner in sorted(owners))
+    parts = [(s.source, s.owner, held.share[s.owner] / whole / count[s.owner]) for s in used]
+    return tuple(sorted(parts, key=lambda part: (-round(part[2], 9), part[0])))
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """At most three names, none of which only repeats words of another."""
+    kept: dict[str, frozenset[str]] = {}
+    for name in names:
+        words = frozenset(terms(name)) or frozenset((name,))
+        if not any(words <= other or other <= words for other in kept.values()):
+            kept[name] = words
+        if len(kept) == _NAMES:
+            break
+    return list(kept)
+
+
+def _label(names: Sequence[str], count: int, everyone: int, quoted: str | None, bare: bool) -> str:
+    """One line: the names, how many neighbours, and the strongest lesson that may be quoted."""
+    if mostly_cyrillic(" ".join(names)):
+        joined = _joined(names, "и")
+        if bare:
+            return f"{joined} (есть у {count} из {everyone} соседей)"
+        return f"{joined}: {count} из {everyone} соседей{f'; например: {quoted}' if quoted else ''}"
+    if bare:
+        return f"{_joined(names, 'and')} (held by {count} neighbour{'s' if count > 1 else ''})"
+    tail = f"; for example: {quoted}" if quoted else ""
+    return f"{_joined(names, 'and')}: {count} of {everyone} neighbours{tail}"
+
+
+def _joined(names: Sequence[str], last: str) -> str:
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _said(snippet: Snippet, links: Sequence[str], max_tokens: int) -> str:
+    return lesson(snippet.text or "", links=links, outcome=snippet.outcome, max_tokens=max_tokens)
+
+
+def lessons_from(
+    snippets: Sequence[Snippet],
+    scores: Sequence[float],
+    names: Mapping[int, str] | None = None,
+    *,
+    delta: float = DELTA,
+    max_tokens: int = MAX_TOKENS,
+) -> list[Draft]:
+    """One lesson per record of those who agreed to be quoted, highest score first, ties by source.
+
+    The confidence is the record's part of exp(score), at most delta. A record that says the same
+    as a better one is not repeated but becomes its source.
+
+    Args:
+        snippets: The records found.
+        scores: Of each, as from `search.rank_records`; those that are not finite are left out.
+        names: Display names of links to mention where the text itself does not.
+        delta: The most a lesson's confidence can be, in (0, 1].
+        max_tokens: Of each lesson.
+
+    Raises:
+        ValueError: Snippets and scores differ in length.
+    """
+    pairs = [(s, score) for s, score in zip(snippets, scores, strict=True) if isfinite(score)]
+    pairs = sorted(
+        ((s, x) for s, x in pairs if s.level == Level.RECORDS and s.text), key=lambda p: (-p[1], p[0].source)
+    )
+    if not pairs:
+        return []
+    mass = [exp(score - pairs[0][1]) for _, score in pairs]
+    total = sum(mass)
+    said: dict[str, list[tuple[Snippet, float, float]]] = {}
+    for (snippet, score), part in zip(pairs, mass, strict=True):
+        text = (snippet.text or "").casefold()
+        links = [name for link in snippet.links if (name := (names or {}).get(link)) and name.casefold() not in text]
+        line = _said(snippet, links[:_NAMES], max_tokens)
+        if line:
+            said.setdefault(line, []).append((snippet, score, part / total))
+    return [_lesson(line, behind, delta) for line, behind in said.items()]
+
+
+def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:
+    best, score, _ = behind[0]
+    share = sum(part for _, _, part in behind)
+    return Draft(
+        key=best.source,
+        text=line,
+        confidence=min(share, delta),
+        score=score,
+        links=best.links,
+        sources=tuple((s.source, s.owner, part / share) for s, _, part in behind),
+        at={s.source: s.at for s, _, _ in behind},
+    )
+
+
+def query_facet(
+    ranked: Sequence[Snippet],
+    names: Mapping[int, str],
+    *,
+    min_contributors: int = MIN_CONTRIBUTORS,
+    delta: float = DELTA,
+) -> Draft | None:
+    """What the best records of a query have in common: their 6 commonest links, each as n of 12.
+
+    Meant for small budgets; owners weigh the same. A link must be in two records at least. The
+    confidence is that of the best supported link shown.
+
+    Args:
+        ranked: Records, best first; the first 12 are read.
+        names: Display names of links; a link without one is not shown.
+        min_contributors: As for `facets`.
+        delta: As for `facets`.
+
+    Returns:
+        None if no link may be shown.
+    """
+    best = [replace(s, weight=1.0) for s in ranked[:QUERY_RECORDS]]
+    held = pool(best, min_contributors=min_contributors, delta=delta)
+    shown: list[tuple[int, str, list[Snippet], Support]] = []
+    for link, snippets in held.by_link.items():
+        name = shorten(names.get(link, ""), _NAME_TOKENS)
+        backed = support(held, (s.owner for s in snippets)) if name else None
+        counted = [s for s in snippets if backed and s.owner in backed.owners]
+        if backed and len(counted) > 1:
+            shown.append((link, name, counted, backed))
+    shown = sorted(shown, key=lambda one: (-len(one[2]), -round(one[3].mass, 9), one[1], one[0]))[:QUERY_LINKS]
+    if not shown:
+        return None
+    used = {s.source: s for _, _, counted, _ in shown for s in counted}
+    owners = frozenset(s.owner for s in used.values())
+    sources = _sources(held, used.values(), owners)
+    listed = ", ".join(f"{name} {len(counted)}/{len(best)}" for _, name, counted, _ in shown)
+    head = "Чаще всего в лучших записях" if mostly_cyrillic(listed) else "Most common in the best records"
+    return Draft(
+        key=QUERY_KEY,
+        text=f"{head}: {listed}",
+        confidence=max(backed.confidence for _, _, _, backed in shown),
+        score=max(backed.mass for _, _, _, backed in shown),
+        links=tuple(link for link, _, _, _ in shown),
+        sources=sources,
+        at={source: used[source].at for source, _, _ in sources},
+    )
+
+
+__all__ = ["cost", "facets", "lessons_from", "query_facet"]

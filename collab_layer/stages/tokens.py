@@ -1,0 +1,191 @@
+"""One tokenizer for English and Russian, used by search, links, lessons and vectors.
+
+In:   any text.
+Out:  stems with repeats, sentences, folded names, integer keys of terms.
+Pure: the same text gives the same terms in every process and on every database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from typing import Any, cast
+
+MAX_TERMS = 4_000
+"""Terms kept of one text."""
+MAX_CHARS = 100_000
+"""Characters read of one text."""
+_MAX_TOKEN = 64
+
+_PART = r"[^\W_]+(?:['’][^\W_]+)*"
+WORD = re.compile(rf"{_PART}(?:[._:\-]{{1,2}}{_PART})*(?:\+\+|\#(?!\w))?")
+"""A word or an identifier: `go.mod`, `ERR_CONN`, `v1.2.3`, `foo-bar`, `don't`, `C++`."""
+
+_PLAIN = re.compile(rf"{_PART}(?:\+\+|\#(?!\w))?")
+_SPLIT = re.compile(r"([._:\-]+)")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_MARKS = re.compile("[\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufeff]")
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_END = re.compile(r"(?:(?<=[.!?…])|(?<=[.!?…][\"'»”)]))\s+(?=[\"'«“(]*[^\Wa-zа-яё_])|\s*\n\s*")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
+_SMALL_NUMBER = re.compile(r"v?\d{1,2}")
+
+_ENGLISH = """
+    a about after again all also am an and any are aren't as at be because been before being below between both
+    but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each few for from
+    further had hadn't has hasn't have haven't having he her here hers herself him himself his how i i'd i'll i'm
+    i've if in into is isn't it it's its itself just let's me more most my myself nor not now of off on once only or
+    other our ours ourselves out over own please same she should shouldn't so some such than that that's the their
+    theirs them themselves then there there's these they they're this those through to too under until up upon us very
+    was wasn't we we're were weren't what when where which while who whom why will with won't would wouldn't yes you
+    you're your yours yourself
+"""
+
+_RUSSIAN = """
+    а без более больше будет будто бы был была были было быть в вам вас ведь весь вдруг во вот впрочем все всегда
+    всего всех всю вы где да даже два для до другой его ее ей ему если есть еще ж же за здесь и из или им иногда их к
+    как какая какие какой когда конечно кто куда ли лучше между меня мне много может можно мой моя мы на над надо
+    наконец нас наш не него нее ней нельзя нет ни нибудь никогда ним них ничего но ну о об однако он она они оно опять
+    от очень перед по под после потом потому почти при про раз разве с сам себе себя со совсем так такой там тебе
+    тебя тем теперь то тогда того тоже только том тот три тут ты у уж уже хоть хотя чего чем через что чтобы чуть эта
+    эти это этого этой этом этот эту я свой свою своей свои также нужно который которая которые которое
+    которого которой которых
+"""
+STOP = frozenset(f"{_ENGLISH} {_RUSSIAN}".split())
+"""English and Russian words that say nothing about the subject."""
+
+_LOCK = threading.Lock()  # the stemmers keep the word they work on as state
+
+
+@cache
+def _stemmers() -> tuple[Callable[[str], str], Callable[[str], str]]:
+    # The Python classes by name: the package's factory would take other code where PyStemmer is
+    # installed. Imported late, since the package loads thirty languages.
+    from snowballstemmer.english_stemmer import EnglishStemmer  # pyright: ignore[reportMissingTypeStubs]
+    from snowballstemmer.russian_stemmer import RussianStemmer  # pyright: ignore[reportMissingTypeStubs]
+
+    english, russian = cast("Any", EnglishStemmer()), cast("Any", RussianStemmer())
+    return english.stemWord, russian.stemWord
+
+
+@lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """The stem of one folded word; its script says which language."""
+    if word.isascii():
+        if not word.isalpha() and "'" not in word:
+            return word
+        with _LOCK:
+            return _stemmers()[0](word).replace("'", "")
+    if _CYRILLIC.search(word):
+        with _LOCK:
+            return _stemmers()[1](word)
+    return word
+
+
+def normal(text: str) -> str:
+    """The first `MAX_CHARS` characters in NFKC, without accents left over and invisible characters; case kept."""
+    text = text[:MAX_CHARS]
+    return text if text.isascii() else _MARKS.sub("", unicodedata.normalize("NFKC", text)).replace("’", "'")
+
+
+def lower(text: str) -> str:
+    """Case folded, `ё` as `е`."""
+    return text.casefold().replace("ё", "е")
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_token(token: str) -> tuple[str, ...]:
+    """Terms of one token: its stem, or the whole identifier and the stems of its parts."""
+    token = token[:_MAX_TOKEN]
+    pieces = _SPLIT.split(token)  # parts and, at odd places, what joins them
+    parts = [lower(part) for piece in pieces[::2] for part in _CAMEL.split(piece) if part]
+    if len(parts) == 1:
+        return () if parts[0] in STOP else (stem(parts[0]),)
+    whole = "".join(piece if index % 2 else stem(lower(piece)) for index, piece in enumerate(pieces))
+    return (whole, *(stem(part) for part in parts if _says(part)))
+
+
+def _says(part: str) -> bool:
+    return len(part) > 1 and part not in STOP and not _SMALL_NUMBER.fullmatch(part)
+
+
+def terms(text: str, *, limit: int = MAX_TERMS) -> list[str]:
+    """Stems of the content words, in order, with repeats; stop words are left out.
+
+    An identifier gives itself and its parts: `go.mod` gives `go.mod`, `go`, `mod`, and
+    `ModuleNotFoundError` gives also `modul`, `found`, `error`.
+
+    Args:
+        text: Any text; only the first 100,000 characters are read.
+        limit: The most terms returned.
+    """
+    found: list[str] = []
+    for match in WORD.finditer(normal(text)):
+        found.extend(_of_token(match.group()))
+        if len(found) >= limit:
+            return found[:limit]
+    return found
+
+
+def words(text: str) -> Iterator[tuple[str, int, int]]:
+    """Plain words of an already `normal` text with their places; identifiers are split into parts."""
+    for match in _PLAIN.finditer(text):
+        yield match.group(), match.start(), match.end()
+
+
+@lru_cache(maxsize=1 << 16)
+def fold_word(word: str) -> str:
+    """One word of a name: case folded, apostrophes dropped; a Cyrillic word of 4 letters or more stemmed."""
+    low = lower(word).replace("'", "")
+    return stem(low) if len(low) > 3 and _CYRILLIC.search(low) else low
+
+
+def fold(name: str) -> str:
+    """A name in the form in which names are compared.
+
+    Case, `ё`, apostrophes and punctuation do not count (`go.mod`, `Go Mod`, `go-mod` are one
+    name). Cyrillic words lose their case ending, so that `Дюну` finds `Дюна`; English words
+    keep theirs, since `Alien` and `Aliens` are two films. A name without any letter or digit
+    stays as it is.
+    """
+    text = normal(name)
+    return " ".join(fold_word(word) for word, _, _ in words(text)) or lower(text.strip())
+
+
+def sentences(text: str) -> list[str]:
+    """Sentences and lines, stripped, in order; a full stop after an abbreviation does not end one."""
+    found: list[str] = []
+    for piece in _END.split(text[:MAX_CHARS]):
+        piece = piece.strip()
+        if found and piece and _ABBREVIATION.search(found[-1]):
+            found[-1] = f"{found[-1]} {piece}"
+        elif piece:
+            found.append(piece)
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def hashed(term: str) -> int:
+    """A key for a term, in [0, 2**63): the first 63 bits of its BLAKE2b digest."""
+    return int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest(), "big") >> 1
+
+
+__all__ = [
+    "MAX_CHARS",
+    "MAX_TERMS",
+    "STOP",
+    "WORD",
+    "fold",
+    "fold_word",
+    "hashed",
+    "lower",
+    "normal",
+    "sentences",
+    "stem",
+    "terms",
+    "words",
+]

@@ -1,0 +1,1 @@
+"""Words or JSON in, layer calls, words or JSON out."""

@@ -1,0 +1,94 @@
+"""Commands about who may use what: `grant`, `revoke`, `publish`, `forget`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from collab_layer.surface.cli.options import Audience, Json, Owner, moment
+from collab_layer.surface.cli.output import console, emit, table
+from collab_layer.surface.cli.session import session_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("grant")(grant)
+    app.command("revoke")(revoke)
+    app.command("publish")(publish)
+    app.command("forget")(forget)
+
+
+def grant(
+    ctx: typer.Context,
+    owner: Owner,
+    to: Audience,
+    level: Annotated[
+        Literal["facets", "records"], typer.Option(help="`facets`: distilled; `records`: may be quoted.")
+    ] = "facets",
+    purpose: Annotated[str | None, typer.Option("--for", help="Only readers with this purpose.")] = None,
+    until: Annotated[str | None, typer.Option(help="Ends at this ISO 8601 time with a zone.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let an audience use an owner's memories."""
+    with session_of(ctx).layer() as layer:
+        made = layer.grant(owner, to, level=level, purpose=purpose, until=moment(until))
+    if as_json:
+        return emit(made)
+    end = f" until {made.until:%Y-%m-%d %H:%M} UTC" if made.until else ""
+    aim = f" for `{made.purpose}`" if made.purpose else ""
+    sys.stdout.write(f"{made.to} may use the {made.level} of {made.owner}{aim}{end}.\n")
+    sys.stdout.write(f"Take it back: collab revoke {made.id}\n")
+    return None
+
+
+def revoke(
+    ctx: typer.Context,
+    grant_id: Annotated[str, typer.Argument(metavar="GRANT", help="The id that `collab grant` printed.")],
+    as_json: Json = False,
+) -> None:
+    """Take a grant back, at once."""
+    with session_of(ctx).layer() as layer:
+        layer.revoke(grant_id)
+    if as_json:
+        return emit({"revoked": grant_id})
+    sys.stdout.write(f"Grant {grant_id} no longer holds.\n")
+    return None
+
+
+def publish(
+    ctx: typer.Context,
+    owner: Owner,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The wording that others may read.")],
+    to: Audience,
+    source: Annotated[list[str] | None, typer.Option(help="An id it rests on; may be repeated.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Share one safe wording with a wider audience."""
+    with session_of(ctx).layer() as layer:
+        made = layer.publish(owner, text, to, sources=source or ())
+    if as_json:
+        return emit({"published": made})
+    sys.stdout.write(f"{to} may read it. Where it came from: collab explain {made}\n")
+    return None
+
+
+def forget(
+    ctx: typer.Context,
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="An entity, or the id of a record or facet.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove something and all that was derived from it."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Forget {what} and all that was derived from it?", abort=True)
+    with session_of(ctx).layer() as layer:
+        receipt = layer.forget(what)
+    if as_json:
+        return emit(receipt)
+    rows = sorted(receipt.removed.items())
+    console().print(table(f"Receipt {receipt.id}", ("removed from", "rows"), rows, numeric=("rows",)))
+    if receipt.pending:
+        sys.stdout.write(f"{receipt.pending} copies in stores are queued for removal: collab worker --once\n")
+    return None

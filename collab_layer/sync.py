@@ -1,0 +1,235 @@
+"""The blocking layer: one line per method over one loop thread.
+
+Signatures and docstrings are those of `AsyncCollabLayer`; a test compares them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from collab_layer.config import Settings
+from collab_layer.errors import LayerClosedError, LoopThreadError
+from collab_layer.layer import AsyncCollabLayer, EntityLike
+from collab_layer.plugins.manager import Plugins
+from collab_layer.ports.backend import Change, MemoryBackend
+from collab_layer.ports.clock import Clock, system_clock
+from collab_layer.ports.models import Embedder
+from collab_layer.types.entity import MemoryRef
+from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.types.facet import CollabMemory, Facet, Neighbor
+from collab_layer.types.health import Health
+from collab_layer.types.interaction import Interaction
+from collab_layer.types.ranking import Ranking
+from collab_layer.types.scope import Grant, LevelName, Sharing
+from collab_layer.types.update import Lineage
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop on a daemon thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="collab-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for it here.
+
+        Raises:
+            LoopThreadError: Called from the loop thread itself, which would wait for ever.
+            LayerClosedError: The loop was stopped.
+        """
+        if threading.current_thread() is self._thread:
+            name = call.__qualname__
+            call.close()
+            raise LoopThreadError(name)
+        if not self._thread.is_alive():
+            call.close()
+            raise LayerClosedError
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+    def stop(self) -> None:
+        """End the loop and its thread."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+class CollabLayer:
+    """The layer between memory owners. Open it with `CollabLayer.open(...)`.
+
+    Every method raises `InputError` for arguments that cannot be used, `LayerClosedError`
+    after `close`, and a `StoreError` when the database refuses; nothing is half-written.
+    """
+
+    def __init__(self, layer: AsyncCollabLayer, loop: LoopThread) -> None:
+        self._layer, self._loop = layer, loop
+
+    @classmethod
+    def open(
+        cls,
+        url: str = "collab.db",
+        *,
+        tenant: str = "default",
+        backends: Sequence[MemoryBackend] = (),
+        sharing: Sharing | None = None,
+        embedder: Embedder | None = None,
+        settings: Settings | None = None,
+        clock: Clock = system_clock,
+    ) -> Self:
+        loop = LoopThread()
+        try:
+            layer = loop.run(
+                AsyncCollabLayer.open(
+                    url,
+                    tenant=tenant,
+                    backends=backends,
+                    sharing=sharing,
+                    embedder=embedder,
+                    settings=settings,
+                    clock=clock,
+                )
+            )
+        except BaseException:
+            loop.stop()
+            raise
+        return cls(layer, loop)
+
+    def for_tenant(self, tenant: str) -> Self:
+        return type(self)(self._layer.for_tenant(tenant), self._loop)
+
+    def as_(self, principal: EntityLike, purpose: str | None = None) -> Self:
+        return type(self)(self._layer.as_(principal, purpose), self._loop)
+
+    @property
+    def tenant(self) -> str:
+        return self._layer.tenant
+
+    @property
+    def plugins(self) -> Plugins:
+        return self._layer.plugins
+
+    def attach(self, backend: MemoryBackend, *, deliver: bool = False) -> None:
+        return self._loop.run(self._layer.attach(backend, deliver=deliver))
+
+    def observe(
+        self,
+        actor: EntityLike | Interaction | Sequence[Interaction],
+        target: EntityLike | None = None,
+        verb: str = "interacted",
+        text: str | None = None,
+        links: Sequence[EntityLike] = (),
+        outcome: str | None = None,
+        at: datetime | None = None,
+        key: str | None = None,
+        weight: float = 1.0,
+    ) -> list[str]:
+        return self._loop.run(self._layer.observe(actor, target, verb, text, links, outcome, at, key, weight))
+
+    def observe_changes(self, backend: str, changes: Sequence[Change]) -> int:
+        return self._loop.run(self._layer.observe_changes(backend, changes))
+
+    def index(
+        self,
+        backend: MemoryBackend,
+        owners: Sequence[EntityLike] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        return self._loop.run(self._layer.index(backend, owners, progress))
+
+    def reconcile(self, backend: MemoryBackend) -> int:
+        return self._loop.run(self._layer.reconcile(backend))
+
+    def neighbors(
+        self, entity: EntityLike, query: str | None = None, k: int = 16, as_of: datetime | None = None
+    ) -> list[Neighbor]:
+        return self._loop.run(self._layer.neighbors(entity, query, k, as_of))
+
+    def context(
+        self,
+        entity: EntityLike,
+        query: str | None = None,
+        links: Sequence[EntityLike] = (),
+        budget_tokens: int = 800,
+        as_of: datetime | None = None,
+    ) -> CollabMemory:
+        return self._loop.run(self._layer.context(entity, query, links, budget_tokens, as_of))
+
+    def rank(
+        self,
+        entity: EntityLike,
+        candidates: Sequence[EntityLike],
+        instruction: str | None = None,
+        as_of: datetime | None = None,
+    ) -> Ranking:
+        return self._loop.run(self._layer.rank(entity, candidates, instruction, as_of))
+
+    def explain(self, id: str) -> Lineage:
+        return self._loop.run(self._layer.explain(id))
+
+    def derived(self, id: str) -> Facet:
+        return self._loop.run(self._layer.derived(id))
+
+    def health(self) -> Health:
+        return self._loop.run(self._layer.health())
+
+    def grant(
+        self,
+        owner: EntityLike,
+        to: EntityLike,
+        level: LevelName = "facets",
+        purpose: str | None = None,
+        until: datetime | None = None,
+    ) -> Grant:
+        return self._loop.run(self._layer.grant(owner, to, level, purpose, until))
+
+    def opt_out(self, owner: EntityLike, audience: EntityLike = "tenant") -> Grant:
+        return self._loop.run(self._layer.opt_out(owner, audience))
+
+    def revoke(self, grant_id: str) -> None:
+        return self._loop.run(self._layer.revoke(grant_id))
+
+    def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
+        return self._loop.run(self._layer.forget(what))
+
+    def drain(self) -> int:
+        return self._loop.run(self._layer.drain())
+
+    def work(self, until: asyncio.Event | None = None) -> None:
+        return self._loop.run(self._layer.work(until))
+
+    def set_weights(self, weights: dict[str, float]) -> None:
+        return self._loop.run(self._layer.set_weights(weights))
+
+    def close(self) -> None:
+        try:
+            self._loop.run(self._layer.aclose())
+        except LayerClosedError:
+            return
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+for _name in dir(CollabLayer):
+    # Written once, in `AsyncCollabLayer`.
+    _own, _theirs = (
+        getattr(CollabLayer, _name),
+        getattr(AsyncCollabLayer, "aclose" if _name == "close" else _name, None),
+    )
+    if not _name.startswith("_") and callable(_own) and not isinstance(_own, type) and _theirs is not None:
+        getattr(_own, "__func__", _own).__doc__ = _theirs.__doc__

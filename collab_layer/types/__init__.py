@@ -1,0 +1,1 @@
+"""Frozen values; nothing enters but fields, nothing leaves but the value."""

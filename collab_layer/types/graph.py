@@ -1,0 +1,283 @@
+"""Columns the graph hands to the pure stages: numpy arrays, never rows.
+
+Entities are dense integers per tenant here; strings appear only at the edge.
+Times are microseconds since 1970. Everything in these values was already cut to
+what the reader may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collab_layer.types.scope import Level
+
+Ids = NDArray[np.int64]
+Rows = NDArray[np.int32]
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+Levels = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Distinct neighbours of one node, newest first.
+
+    Attributes:
+        ids: The other ends, shape (n,).
+        weight: Sum of the interactions' weights, >= 0.
+        count: Interactions, >= 1.
+        last: Time of the newest, microseconds.
+    """
+
+    ids: Ids
+    weight: Floats
+    count: Counts
+    last: Counts
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def empty(cls) -> Edges:
+        """No edges."""
+        zero = np.zeros(0, np.int64)
+        return cls(zero, np.zeros(0), zero, zero)
+
+    def take(self, rows: NDArray[np.integer[Any]] | Bools | slice) -> Edges:
+        """The rows given, in that order."""
+        return Edges(self.ids[rows], self.weight[rows], self.count[rows], self.last[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class VectorView:
+    """Vectors by row, and which row each of some entities has.
+
+    Attributes:
+        matrix: Shape (r, d), float32, unit length, mean-centred by the store.
+        row: Shape (n,), the row of each entity, -1 where it has none.
+    """
+
+    matrix: Vectors
+    row: Rows
+
+    def dot(self, vector: Vectors | None, rows: NDArray[np.integer[Any]] | slice = slice(None)) -> Floats:
+        """Cosine of `vector` with the entities in `rows`; 0 where one has no vector."""
+        picked = self.row[rows]
+        out = np.zeros(len(picked))
+        if vector is not None and len(self.matrix):
+            have = picked >= 0
+            # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
+            out[have] = np.einsum("ij,j->i", self.matrix[picked[have]], vector)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Neighborhood:
+    """Everything one entity's curation looks at, capped and already permitted.
+
+    m own targets, n candidates, p pairs "candidate holds own target".
+
+    Attributes:
+        focus: The entity.
+        now: The moment of reading (or `as_of`).
+        own: Its newest targets and topics, shape (m,).
+        own_topic: True where the target is a topic (came from text), shape (m,).
+        own_idf: log(1 + N / n_i) over visible holders, shape (m,), >= 0.
+        own_degree: All its distinct targets, also those over the cap.
+        ids: Candidates: permitted owners and own targets, shape (n,), unique.
+        is_owner: True for owners, False for things, shape (n,).
+        level: What each owner permits; RECORDS for own things, shape (n,).
+        degree: Distinct targets of each candidate (holders, for things), shape (n,), >= 1.
+        last: Newest activity known of each candidate, microseconds, shape (n,).
+        pair_own, pair_candidate: Rows into `own` and `ids`, shape (p,).
+        pair_weight, pair_last: Of the candidate's edge to that target, shape (p,).
+        group: True for members of a group the focus is in, shape (n,).
+        peer: Similarity of semantic peers by vector, 0 for others, shape (n,).
+        vectors: Centroid of each candidate's memories.
+        focus_vector, query_vector: Unit float32 of shape (d,), or None.
+        owners_visible: N of the idf: owners the reader may use, itself included.
+    """
+
+    focus: int
+    now: int
+    own: Edges
+    own_topic: Bools
+    own_idf: Floats
+    own_degree: int
+    ids: Ids
+    is_owner: Bools
+    level: Levels
+    degree: Counts
+    last: Counts
+    pair_own: Rows
+    pair_candidate: Rows
+    pair_weight: Floats
+    pair_last: Counts
+    group: Bools
+    peer: Floats
+    vectors: VectorView
+    focus_vector: Vectors | None = None
+    query_vector: Vectors | None = None
+    owners_visible: int = 1
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The curated neighbours, strongest first, ties by id.
+
+    Attributes:
+        ids, scores, level, is_owner: Shape (k,).
+        contributions: Per feature, shape (k,); they sum to `scores`.
+        shared: For each neighbour the own targets both hold, strongest first.
+        pool: How many candidates there were.
+        scored: How many needed exact scoring (the rest were pruned by bounds).
+    """
+
+    ids: Ids
+    scores: Floats
+    level: Levels
+    is_owner: Bools
+    contributions: Mapping[str, Floats]
+    shared: Sequence[Ids]
+    pool: int = 0
+    scored: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """One readable record, or one held thing, of one neighbour: what synthesis reads.
+
+    Attributes:
+        source: Opaque id of the card or interaction; goes into lineage.
+        owner: Whose.
+        level: What the owner permits: text may be quoted at RECORDS only.
+        weight: The neighbour's score share, >= 0.
+        at: When.
+        text: The record's words, None for a bare interaction.
+        links: Things and topics it refers to.
+        outcome: How it ended, if said.
+    """
+
+    source: str
+    owner: int
+    level: Level
+    weight: float
+    at: int
+    text: str | None
+    links: tuple[int, ...] = ()
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A facet before it has an id: what it says and what it rests on.
+
+    Attributes:
+        key: What stays the same when the facet is made again with other supporters.
+        sources: (source, owner, share of the support in [0, 1]), strongest first.
+        quotes: Source -> words that may be quoted.
+    """
+
+    key: str
+    text: str
+    confidence: float
+    score: float
+    links: tuple[int, ...]
+    sources: tuple[tuple[str, int, float], ...]
+    quotes: Mapping[str, str] = field(default_factory=dict[str, str])
+    at: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def contributors(self) -> frozenset[int]:
+        """Distinct owners behind it."""
+        return frozenset(owner for _, owner, _ in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Readable records that may answer a query, as columns, r records, t query terms.
+
+    Attributes:
+        cards: Ids of the records, shape (r,).
+        owners: Whose, shape (r,).
+        tf: Occurrences of each query term in each record, shape (r, t).
+        length: Terms in each record, shape (r,), >= 1.
+        df: Readable records that hold each term, shape (t,).
+        total: Readable records, >= r.
+        mean_length: Mean of their lengths, > 0.
+        similarity: Cosine with the query vector, shape (r,).
+        link_cosine: idf-cosine with the links the caller passed, shape (r,); zeros if none.
+        thread: Records with the same value belong together, shape (r,).
+    """
+
+    cards: Ids
+    owners: Ids
+    tf: Floats
+    length: Floats
+    df: Floats
+    total: int
+    mean_length: float
+    similarity: Floats
+    link_cosine: Floats
+    thread: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What ranking looks at: c candidates, m own holdings, k neighbours.
+
+    Attributes:
+        ids: Candidate ids, shape (c,).
+        own: The entity's own targets, newest first, shape (m,).
+        own_vectors, candidate_vectors: Views into the things' vectors.
+        neighbors, neighbor_weight, neighbor_level: Curated owners, shape (k,).
+        hold_neighbor, hold_candidate: Pairs "neighbour holds candidate", rows, shape (q,).
+        hold_weight: Weight of each such pair, shape (q,).
+        popularity: Visible holders of each candidate, shape (c,), >= 0.
+        owners_visible: Owners that count for popularity, >= 1.
+    """
+
+    ids: Ids
+    own: Edges
+    own_vectors: VectorView
+    candidate_vectors: VectorView
+    neighbors: Ids
+    neighbor_weight: Floats
+    neighbor_level: Levels
+    hold_neighbor: Rows
+    hold_candidate: Rows
+    hold_weight: Floats
+    popularity: Floats
+    owners_visible: int
+
+
+__all__ = [
+    "Bools",
+    "Candidates",
+    "Corpus",
+    "Counts",
+    "Draft",
+    "Edges",
+    "Floats",
+    "Ids",
+    "Levels",
+    "Neighborhood",
+    "Rows",
+    "Selection",
+    "Snippet",
+    "VectorView",
+    "Vectors",
+]

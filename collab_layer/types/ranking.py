@@ -1,0 +1,67 @@
+"""Candidates in order, each with its reasons; and answers with citations."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from collab_layer.types.entity import Entity, Value
+from collab_layer.types.facet import Evidence
+from collab_layer.types.time import UtcTime
+
+
+class Ranked(Value):
+    """One candidate.
+
+    Attributes:
+        entity: The candidate.
+        score: Higher is better; comparable within one ranking only.
+        features: What the score was made of, before weighting.
+        rationale: One sentence that names what the evidence shows.
+        evidence: Neighbours' records that speak for it, strongest first.
+    """
+
+    entity: Entity
+    score: float
+    features: dict[str, float] = Field(default_factory=dict)
+    rationale: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Ranking(Value):
+    """Candidates, best first. Iterate it, or take `entities`.
+
+    Attributes:
+        entity: For whom.
+        items: Every candidate once.
+        weights: What each feature counted.
+        degraded: What could not be reached.
+        as_of: The past moment that was read, if any.
+    """
+
+    entity: Entity
+    items: tuple[Ranked, ...]
+    weights: dict[str, float] = Field(default_factory=dict)
+    degraded: tuple[str, ...] = ()
+    as_of: UtcTime | None = None
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        """The candidates alone, best first."""
+        return tuple(item.entity for item in self.items)
+
+
+class Answer(Value):
+    """An answer grounded in facets, or "not known".
+
+    Attributes:
+        question: What was asked.
+        text: The answer; `None` when neighbours do not know.
+        citations: Ids of the facets it rests on.
+    """
+
+    question: str
+    text: str | None = None
+    citations: tuple[str, ...] = ()
+
+
+__all__ = ["Answer", "Ranked", "Ranking"]

@@ -1,0 +1,89 @@
+"""Derived items on their way into the graph and, where wanted, into a store."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from collab_layer.types.entity import Entity, Value
+from collab_layer.types.facet import FacetKind
+from collab_layer.types.time import UtcTime
+
+
+class Source(Value):
+    """One source of a derived item: what it was, whose, and how much it counted."""
+
+    id: str
+    principal: Entity
+    weight: float = Field(ge=0, le=1)
+
+
+class Update(Value):
+    """A derived item about to be stored: deterministic id, text, lineage.
+
+    Attributes:
+        id: The same plan gives the same id, so that applying twice stores once.
+        owner: For whom it was derived.
+        kind: What it is.
+        text: One line.
+        confidence: Support, in [0, 1].
+        hop: Steps from the interaction that caused it, >= 1.
+        links: What it is about.
+        sources: Its lineage; never empty.
+        expires: When it stops being shown.
+    """
+
+    id: str
+    owner: Entity
+    kind: FacetKind = FacetKind.UPDATE
+    text: str
+    confidence: float = Field(ge=0, le=1)
+    hop: int = Field(default=1, ge=1)
+    links: tuple[Entity, ...] = ()
+    sources: tuple[Source, ...] = Field(min_length=1)
+    expires: UtcTime | None = None
+
+
+class Receipt(Value):
+    """What a store says of one write: under which key, as which native id."""
+
+    key: str
+    native_id: str
+    backend: str
+
+
+class Lineage(Value):
+    """What `explain` answers: the item and every source behind it.
+
+    Attributes:
+        id: The item asked about.
+        kind: `interaction`, `facet`, `lesson` or `update`.
+        text: Its wording, where the reader may see it.
+        confidence: Support, for derived items.
+        trust: The minimum over the lineage, in [0, 1].
+        sources: Direct sources; each principal's weight is a share in [0, 1].
+        made_by: Rules or model that made it.
+        at: When it was made.
+    """
+
+    id: str
+    kind: str
+    text: str | None = None
+    confidence: float | None = None
+    trust: float = 1.0
+    sources: tuple[SourceView, ...] = ()
+    made_by: str = ""
+    at: UtcTime | None = None
+
+
+class SourceView(Value):
+    """One source as the reader may see it; pseudonymous where it must be."""
+
+    id: str
+    principal: str
+    weight: float
+    quote: str | None = None
+
+
+Lineage.model_rebuild()
+
+__all__ = ["Lineage", "Receipt", "Source", "SourceView", "Update"]

@@ -1,0 +1,79 @@
+"""Processes, and a look into the database past the layer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from collab_layer.graph.engine import parse_url
+
+PROGRAMS = Path(__file__).with_name("programs.py")
+
+
+class Rows:
+    """What the tables hold, read past the layer."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = create_engine(parse_url(url))
+
+    def __call__(self, query: str) -> list[tuple[Any, ...]]:
+        with self._engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    def one(self, query: str) -> Any:
+        ((value,),) = self(query)
+        return value
+
+    def repeated(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Whatever stands in the tables more often than it happened; empty if all is well."""
+        looks = {
+            "interactions with one key": "SELECT tenant, actor, key, count(*) FROM interactions"
+            " WHERE key IS NOT NULL GROUP BY 1, 2, 3 HAVING count(*) > 1",
+            "edges of one interaction": "SELECT tenant, interaction, src, dst, kind, count(*) FROM edges"
+            " WHERE interaction <> 0 GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1",
+            "cards of one interaction": "SELECT tenant, interaction, count(*) FROM cards"
+            " WHERE interaction <> 0 GROUP BY 1, 2 HAVING count(*) > 1",
+            "derived items that say the same": "SELECT tenant, owner, kind, key, text, count(*) FROM derived"
+            " WHERE superseded IS NULL GROUP BY 1, 2, 3, 4, 5 HAVING count(*) > 1",
+        }
+        found = {what: self(query) for what, query in looks.items()}
+        return {what: rows for what, rows in found.items() if rows}
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+@pytest.fixture
+def rows() -> Iterator[Callable[[str], Rows]]:
+    """Opens a database for looking past the layer."""
+    opened: list[Rows] = []
+
+    def look(url: str) -> Rows:
+        opened.append(Rows(url))
+        return opened[-1]
+
+    yield look
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts one of `programs.py`; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(PROGRAMS), *arguments]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,50 @@
+"""Programs that the tests run as processes of their own: `python programs.py NAME ARGUMENTS`.
+
+Each prints one line per thing it has done, flushed at once, so that a test knows what was
+acknowledged before it kills the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from collab_layer import AsyncCollabLayer, CollabLayer, Sharing
+from collab_layer.config import Settings
+
+SHARED = Sharing.within_tenant("records")
+
+
+def said(number: int) -> dict[str, object]:
+    """The interaction with that number; the same in every process."""
+    return {
+        "actor": f"user:u{number % 20}",
+        "target": f"item:i{number % 37}",
+        "verb": "liked",
+        "text": f"Note {number}: the {number % 37} series keeps its settings in one file",
+        "key": f"k{number}",
+    }
+
+
+def write(url: str, first: str, count: str, worker: str) -> None:
+    """Observe numbers one after another; print each number and its id after it was acknowledged."""
+    settings = Settings(worker=worker == "worker")
+    with CollabLayer.open(url, sharing=SHARED, settings=settings) as layer:
+        for number in range(int(first), int(first) + int(count)):
+            (id_,) = layer.observe(**said(number))
+            print(number, id_, flush=True)
+
+
+def work(url: str) -> None:
+    """Be a worker until killed."""
+
+    async def story() -> None:
+        async with await AsyncCollabLayer.open(url, settings=Settings(worker=False)) as layer:
+            print("working", flush=True)
+            await layer.work()
+
+    asyncio.run(story())
+
+
+if __name__ == "__main__":
+    {"write": write, "work": work}[sys.argv[1]](*sys.argv[2:])

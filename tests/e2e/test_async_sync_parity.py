@@ -1,0 +1,168 @@
+"""The blocking layer is the async one, word for word; neither gets in its caller's way."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from collab_layer import AsyncCollabLayer, CollabLayer, Interaction
+from collab_layer.config import Settings
+from collab_layer.errors import LayerClosedError, LoopThreadError
+from collab_layer.testing import InMemoryBackend
+
+ALONE = Settings(worker=False)
+
+
+def public(cls: type) -> dict[str, object]:
+    return {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+
+
+def renamed(name: str) -> str:
+    return "close" if name == "aclose" else name
+
+
+def function(member: object) -> object:
+    return member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+
+
+def test_both_layers_have_the_same_verbs():
+    assert {renamed(name) for name in public(AsyncCollabLayer)} == set(public(CollabLayer))
+
+
+@pytest.mark.parametrize("name", sorted(public(AsyncCollabLayer)))
+def test_a_verb_has_one_signature_and_one_docstring(name):
+    theirs, ours = public(AsyncCollabLayer)[name], public(CollabLayer)[renamed(name)]
+    assert type(theirs) is type(ours)
+    assert inspect.signature(function(ours)) == inspect.signature(function(theirs))
+    assert inspect.getdoc(ours) == inspect.getdoc(theirs)
+    assert inspect.getdoc(ours), "it says nothing"
+    assert not inspect.iscoroutinefunction(function(ours))
+
+
+def test_both_give_the_same_answers(tmp_path):
+    def fill(url: str) -> None:
+        with CollabLayer.open(url, settings=ALONE) as layer:
+            for owner in ("user:bob", "user:eve", "user:zoe"):
+                layer.observe(owner, "item:dune", verb="liked", text=f"Dune has worms, says {owner}")
+                layer.observe(owner, "item:emma", verb="liked")
+                layer.grant(owner, "tenant", level="records")
+            layer.observe("user:ann", "item:dune", verb="liked")
+            layer.drain()
+
+    async def asked(url: str) -> list[object]:
+        async with await AsyncCollabLayer.open(url, settings=ALONE) as layer:
+            neighbors = await layer.neighbors("user:ann")
+            ranking = await layer.rank("user:ann", ["item:emma", "item:other"])
+            return [neighbors, ranking, (await layer.health()).condition]
+
+    fill(url := str(tmp_path / "one.db"))
+    with CollabLayer.open(url, settings=ALONE) as layer:
+        blocking = [layer.neighbors("user:ann"), layer.rank("user:ann", ["item:emma", "item:other"])]
+        blocking.append(layer.health().condition)
+    assert [neighbor.entity.id for neighbor in blocking[0]] != []
+    assert asyncio.run(asked(url)) == blocking
+
+
+def test_the_blocking_layer_works_inside_a_running_loop(sqlite_url):
+    async def story() -> list[str]:
+        with CollabLayer.open(sqlite_url, settings=ALONE) as layer:
+            return layer.observe("user:ann", "item:dune")
+
+    assert len(asyncio.run(story())) == 1
+
+
+def test_many_threads_share_one_layer(sqlite_url):
+    with CollabLayer.open(sqlite_url) as layer, ThreadPoolExecutor(8) as pool:
+
+        def observe(thread: int) -> list[str]:
+            return [layer.observe(f"user:u{thread}", f"item:i{n}", key=f"{n}")[0] for n in range(25)]
+
+        ids = [id_ for ids in pool.map(observe, range(8)) for id_ in ids]
+        layer.drain()
+        assert len(set(ids)) == 200
+        assert layer.health().counts["interactions"] == 200
+
+
+def test_many_tasks_share_one_layer(database_url):
+    async def story() -> tuple[int, int]:
+        async with await AsyncCollabLayer.open(database_url) as layer:
+            calls = [layer.observe(f"user:u{n % 5}", f"item:i{n % 7}", text=f"Note {n}", key=f"{n}") for n in range(60)]
+            ids = [id_ for (id_,) in await asyncio.gather(*calls)]
+            await layer.drain()
+            return len(set(ids)), (await layer.health()).counts["interactions"]
+
+    assert asyncio.run(story()) == (60, 60)
+
+
+def test_leaving_the_context_closes_every_view(sqlite_url):
+    with CollabLayer.open(sqlite_url, settings=ALONE) as layer:
+        views = [layer, layer.for_tenant("other"), layer.as_("user:ann")]
+    for view in views:
+        with pytest.raises(LayerClosedError):
+            view.observe("user:ann", "item:dune")
+        view.close()
+
+
+def test_leaving_the_async_context_closes_every_view(sqlite_url):
+    async def story() -> None:
+        async with await AsyncCollabLayer.open(sqlite_url, settings=ALONE) as layer:
+            view = layer.as_("user:ann")
+        for one in (layer, view):
+            with pytest.raises(LayerClosedError):
+                await one.observe("user:ann", "item:dune")
+            await one.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_call_from_the_layers_own_thread_is_refused_rather_than_left_to_hang(sqlite_url):
+    store = InMemoryBackend()
+    store.add("user:ann", "Dune has worms")
+    with CollabLayer.open(sqlite_url, settings=ALONE) as layer:
+        with pytest.raises(LoopThreadError, match="AsyncCollabLayer"):
+            layer.index(store, progress=lambda done, total: layer.health())
+        assert layer.index(store) == 1
+
+
+def test_closing_ends_a_call_that_would_wait_for_ever(sqlite_url):
+    layer = CollabLayer.open(sqlite_url, settings=ALONE)
+    started, ended = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        started.set()
+        with pytest.raises(LayerClosedError):
+            layer.work()
+        ended.set()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    started.wait(10)
+    layer.health()
+    layer.close()
+    assert ended.wait(10)
+
+
+def test_a_long_call_does_not_block_the_callers_loop(sqlite_url):
+    batch = [Interaction(actor=f"user:u{n % 500}", target=f"item:i{n % 900}", key=str(n)) for n in range(20_000)]
+
+    async def story() -> int:
+        beats = 0
+
+        async def heart() -> None:
+            nonlocal beats
+            while True:
+                await asyncio.sleep(0.005)
+                beats += 1
+
+        async with await AsyncCollabLayer.open(sqlite_url, settings=ALONE) as layer:
+            beating = asyncio.ensure_future(heart())
+            await asyncio.sleep(0)
+            await layer.observe(batch)
+            beating.cancel()
+            return beats
+
+    assert asyncio.run(story()) >= 5, "the loop stood still while the batch was written"

@@ -1,0 +1,15 @@
+from collections.abc import Iterator
+
+import pytest
+
+from collab_layer.graph.names import open_tenant
+from collab_layer.graph.store import GraphStore
+
+
+@pytest.fixture
+def store(database_url) -> Iterator[GraphStore]:
+    store = GraphStore.open(database_url, embedder="test", dim=8)
+    for tenant in ("acme", "other"):
+        open_tenant(store.database, tenant)
+    yield store
+    store.close()

@@ -1,0 +1,131 @@
+"""Packed arrays and deltas tell the same as the interactions they come from."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from collab_layer.graph import writer
+from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.names import find, open_tenant
+from collab_layer.graph.store import GraphStore
+from collab_layer.graph.tables import interactions
+from collab_layer.types.interaction import Interaction
+from collab_layer.types.time import micros
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 400), st.sampled_from([0.0, 1.0, 2.5]), st.booleans()),
+    min_size=1,
+    max_size=40,
+)
+
+
+def _observe(store, batch, tenant="acme"):
+    with store.database.write() as connection:
+        return writer.observe(connection, store.adjacency, tenant, batch, micros(START))
+
+
+def _edges(store, name, kind, as_of=None, tenant="acme"):
+    with store.database.read() as connection:
+        node = find(connection, tenant, [name])[name]
+        return pick(store.adjacency.edges(connection, tenant, [node], as_of=as_of)[node], kind)
+
+
+def _recomputed(store, name, as_of=None):
+    """The same edges from the interactions alone."""
+    with store.database.read() as connection:
+        node = find(connection, "acme", [name])[name]
+        rows = connection.execute(select(interactions).where(interactions.c.tenant == "acme")).all()
+    found = {}
+    for row in rows:
+        if row.actor == node and row.target is not None and (as_of is None or row.at <= as_of):
+            weight, count, last = found.get(row.target, (0.0, 0, 0))
+            found[row.target] = (weight + row.weight, count + 1, max(last, row.at))
+    return found
+
+
+def _as_dict(edges):
+    return {
+        int(id_): (float(weight), int(count), int(last))
+        for id_, weight, count, last in zip(edges.ids, edges.weight, edges.count, edges.last, strict=True)
+    }
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_every_weight_can_be_recomputed_from_the_interactions_whenever_it_was_folded(tmp_path_factory, steps):
+    store = GraphStore.open(str(tmp_path_factory.mktemp("fold") / "g.db"), embedder="test", dim=8)
+    open_tenant(store.database, "acme")
+    try:
+        for user, item, days, weight, fold in steps:
+            event = Interaction(
+                actor=f"user:{user}", target=f"item:{item}", at=START + timedelta(days=days), weight=weight
+            )
+            _observe(store, [event])
+            if fold:
+                with store.database.write() as connection:
+                    nodes = list(find(connection, "acme", [f"user:{user}", f"item:{item}"]).values())
+                    store.adjacency.fold(connection, "acme", nodes)
+        for user in {f"user:{step[0]}" for step in steps}:
+            assert _as_dict(_edges(store, user, Kind.INTERACTED)) == _recomputed(store, user)
+            middle = micros(START + timedelta(days=200))
+            assert _as_dict(_edges(store, user, Kind.INTERACTED, as_of=middle)) == _recomputed(store, user, middle)
+    finally:
+        store.close()
+
+
+def test_both_directions_are_written(store):
+    _observe(store, [Interaction(actor="user:a", target="item:x", links=["topic:t"])])
+    assert len(_edges(store, "item:x", Kind.HELD_BY)) == 1
+    assert len(_edges(store, "topic:t", Kind.MENTIONED_BY)) == 1
+
+
+def test_newest_edges_come_first(store):
+    batch = [Interaction(actor="user:a", target=f"item:{n}", at=START + timedelta(days=n)) for n in (3, 1, 2)]
+    _observe(store, batch)
+    last = _edges(store, "user:a", Kind.INTERACTED).last
+    assert np.all(np.diff(last) < 0)
+
+
+def test_leaving_a_team_ends_membership_but_not_its_past(store):
+    at = [START + timedelta(days=days) for days in (0, 10)]
+    _observe(store, [Interaction(actor="user:a", target="team:s", verb="joined", at=at[0])])
+    with store.database.write() as connection:
+        store.adjacency.fold(connection, "acme", list(find(connection, "acme", ["user:a", "team:s"]).values()))
+    assert len(_edges(store, "user:a", Kind.MEMBER_OF)) == 1
+    _observe(store, [Interaction(actor="user:a", target="team:s", verb="left", at=at[1])])
+    assert len(_edges(store, "user:a", Kind.MEMBER_OF)) == 0
+    assert len(_edges(store, "team:s", Kind.HAS_MEMBER)) == 0
+    assert len(_edges(store, "user:a", Kind.MEMBER_OF, as_of=micros(START + timedelta(days=5)))) == 1
+
+
+def test_no_edge_crosses_a_tenant(store):
+    _observe(store, [Interaction(actor="user:a", target="item:x")], tenant="acme")
+    _observe(store, [Interaction(actor="user:b", target="item:x")], tenant="other")
+    assert len(_edges(store, "item:x", Kind.HELD_BY, tenant="acme")) == 1
+    assert len(_edges(store, "item:x", Kind.HELD_BY, tenant="other")) == 1
+
+
+def test_a_version_changes_with_every_change_of_a_node(store):
+    seen = set()
+    for n in range(3):
+        _observe(store, [Interaction(actor="user:a", target=f"item:{n}")])
+        with store.database.write() as connection:
+            node = find(connection, "acme", ["user:a"])["user:a"]
+            seen.add(store.adjacency.versions(connection, "acme", [node])[node])
+            if n == 1:
+                store.adjacency.fold(connection, "acme", [node])
+                seen.add(store.adjacency.versions(connection, "acme", [node])[node])
+    assert len(seen) == 4
+
+
+def test_links_are_kept_with_their_interaction(store):
+    _observe(store, [Interaction(actor="user:a", links=["topic:t", "topic:u"])])
+    with store.database.read() as connection:
+        ids = find(connection, "acme", ["topic:t", "topic:u"])
+        links = connection.execute(select(interactions.c.links)).scalar()
+    assert set(json.loads(links)) == set(ids.values())

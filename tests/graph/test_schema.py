@@ -1,0 +1,60 @@
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import text
+
+import pytest
+
+from collab_layer.errors import NewerSchemaError, StoreError
+from collab_layer.graph import schema
+from collab_layer.graph.engine import Database
+from collab_layer.graph.tables import metadata
+
+
+def test_migrations_make_exactly_the_tables_of_the_code(database_url):
+    database = Database(database_url)
+    schema.ensure(database)
+    with database.read() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.dispose()
+
+
+def test_opening_again_changes_nothing(database_url):
+    database = Database(database_url)
+    schema.ensure(database)
+    schema.ensure(database)
+    assert schema.version(database) == schema.HEAD
+    database.dispose()
+
+
+def test_a_database_of_a_newer_version_is_refused(database_url):
+    database = Database(database_url)
+    schema.ensure(database)
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(NewerSchemaError, match="upgrade collab-layer"):
+        schema.ensure(database)
+    database.dispose()
+
+
+def test_somebody_elses_tables_are_left_alone(database_url):
+    database = Database(database_url)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE interactions (id INTEGER)"))
+    with pytest.raises(StoreError, match="something else"):
+        schema.ensure(database)
+    database.dispose()
+
+
+def test_tenant_is_the_first_column_of_every_key_and_index():
+    for table in metadata.tables.values():
+        assert next(iter(table.primary_key.columns)).name == "tenant", table.name
+        for index in table.indexes:
+            assert next(iter(index.columns)).name == "tenant", index.name
+
+
+def test_secure_delete_is_on_from_the_first_connection(sqlite_url):
+    database = Database(sqlite_url)
+    with database.read() as connection:
+        assert connection.execute(text("PRAGMA secure_delete")).scalar() == 1
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+    database.dispose()

@@ -1,0 +1,192 @@
+"""One plugin per hook, installed for real, and what a layer then finds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from collab_layer.plugins import hookspecs
+from collab_layer.plugins.check import COMMANDS_HOOK, REGISTERS
+from collab_layer.plugins.manager import load
+from collab_layer.plugins.specs import Event, Leaving, LinkRequest
+from collab_layer.ports.backend import Can
+from collab_layer.types.entity import Entity
+
+
+def test_hook_collab_register_backends_describes_a_store_without_opening_it(site) -> None:
+    site.install(
+        "shelf",
+        """
+        async def open_shelf(**settings):
+            raise RuntimeError("opened too early")
+
+        @hookimpl
+        def collab_register_backends():
+            return [BackendSpec("shelf", "a shelf", frozenset({Can.SEARCH}), open_shelf, "collab-shelf")]
+        """,
+    )
+    plugins = load()
+    assert plugins.backends["shelf"].can == {Can.SEARCH}
+    assert plugins.origin["backend:shelf"] == "shelf"
+    with pytest.raises(RuntimeError, match="too early"):
+        asyncio.run(plugins.backends["shelf"].open())
+
+
+def test_hook_collab_register_embedders_brings_an_embedder_that_embeds(site) -> None:
+    site.install(
+        "ones",
+        """
+        import numpy as np
+
+        class Ones:
+            id, dim = "ones-1", 2
+
+            async def embed(self, texts, /):
+                return np.full((len(texts), 2), 0.5 ** 0.5, dtype=np.float32)
+
+        @hookimpl
+        def collab_register_embedders():
+            return [EmbedderSpec("ones", "all alike", Ones)]
+        """,
+    )
+    embedder = load().embedders["ones"].open()
+    assert np.allclose(np.linalg.norm(asyncio.run(embedder.embed(["a", "b"])), axis=1), 1)
+
+
+def test_hook_collab_register_models_opens_a_model_by_its_own_name(site) -> None:
+    site.install(
+        "echo",
+        """
+        class Echo:
+            def __init__(self, name):
+                self.name = f"echo/{name}"
+
+        @hookimpl
+        def collab_register_models():
+            return [ModelSpec("echo", "says it again", Echo)]
+        """,
+    )
+    assert load().models["echo"].open("small").name == "echo/small"
+
+
+def test_hook_collab_register_domains_adds_a_preset_beside_ours(site) -> None:
+    site.install(
+        "films",
+        """
+        @hookimpl
+        def collab_register_domains():
+            return [DomainSpec("films", "for films", {"weights": {}}, "us")]
+        """,
+    )
+    domains = load().domains
+    assert domains["films"].tree == {"weights": {}}
+    assert len(domains) > 1
+
+
+def test_hook_collab_register_linkers_links_in_batches(site) -> None:
+    site.install(
+        "hash",
+        """
+        from collab_layer.types.entity import Entity
+
+        def link(requests, names, /):
+            return [[Entity("topic", word[1:]) for word in one.text.split() if word[0] == "#"] for one in requests]
+
+        @hookimpl
+        def collab_register_linkers():
+            return (LinkerSpec("hash", "hash tags", link) for _ in range(1))
+        """,
+    )
+    requests = [LinkRequest(Entity("user", "a"), "see #sso"), LinkRequest(Entity("user", "b"), "nothing")]
+    assert load().linkers["hash"].link(requests, {}) == [[Entity("topic", "sso")], []]
+
+
+def test_hook_collab_register_features_keeps_the_declared_bounds(site) -> None:
+    site.install(
+        "night",
+        """
+        @hookimpl
+        def collab_register_features():
+            return [FeatureSpec("night", "active at night", 0.0, 1.0, lambda neighborhood: neighborhood.peer)]
+        """,
+    )
+    feature = load().features["night"]
+    assert (feature.low, feature.high) == (0.0, 1.0)
+
+
+def test_hook_collab_register_share_filters_may_withhold_or_redact(site) -> None:
+    site.install(
+        "mask",
+        """
+        def mask(items, /):
+            return [None if "secret" in item.text else item.text.replace("4711", "…") for item in items]
+
+        @hookimpl
+        def collab_register_share_filters():
+            return [ShareFilterSpec("mask", "numbers out", mask)]
+        """,
+    )
+    a, b = Entity("user", "a"), Entity("user", "b")
+    kept = load().share_filters["mask"].filter([Leaving(a, b, "ticket 4711"), Leaving(a, b, "a secret")])
+    assert kept == ["ticket …", None]
+
+
+def test_hook_collab_register_sinks_is_told_ids_and_counts(site) -> None:
+    module = site.install(
+        "log",
+        """
+        TOLD = []
+
+        @hookimpl
+        def collab_register_sinks():
+            return [SinkSpec("log", "keeps a list", TOLD.append)]
+        """,
+    )
+    event = Event("propagated", "acme", "user:a", {"updates": 3})
+    load().sinks["log"].tell(event)
+    assert [event] == __import__(module).TOLD
+
+
+def test_hook_collab_register_runners_runs_beside_the_loop(site) -> None:
+    site.install(
+        "thrice",
+        """
+        def run(work, /, *, workers):
+            return sum(work(lambda: False) for _ in range(3 * workers))
+
+        @hookimpl
+        def collab_register_runners():
+            return [RunnerSpec("thrice", "three times", run)]
+        """,
+    )
+    runners = load().runners
+    assert runners["thrice"].run(lambda should_stop: 5, workers=2) == 30
+    assert runners["loop"].run(lambda should_stop: 5, workers=2) == 10
+
+
+def test_hook_collab_register_commands_adds_a_subcommand(site) -> None:
+    site.install(
+        "hello",
+        """
+        @hookimpl
+        def collab_register_commands(app):
+            @app.command("hello")
+            def hello():
+                print("hello from a plugin")
+        """,
+    )
+    app = typer.Typer()
+    app.command("other")(lambda: None)
+    assert load().add_commands(app) == ()
+    assert "hello from a plugin" in CliRunner().invoke(app, ["hello"]).output
+
+
+def test_every_hook_has_a_test_here() -> None:
+    hooks = {name for name in vars(hookspecs) if name.startswith("collab_")}
+    assert hooks == {*REGISTERS, COMMANDS_HOOK}
+    missing = [hook for hook in sorted(hooks) if not any(name.startswith(f"test_hook_{hook}_") for name in globals())]
+    assert not missing

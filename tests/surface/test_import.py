@@ -1,0 +1,50 @@
+"""What importing costs, counted in modules and not in seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"numpy", "sqlalchemy", "alembic", "typer", "rich", "pydantic", "cryptography", "snowballstemmer", "mem0"}
+
+
+def modules_after(code: str) -> set[str]:
+    program = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    added = modules_after("import collab_layer") - modules_after("")
+    assert not added & HEAVY
+    assert {name for name in added if name.startswith("collab_layer")} == {"collab_layer"}
+    assert len(added) < 20
+
+
+def test_help_needs_no_database_and_no_arrays() -> None:
+    program = (
+        "import contextlib, io\n"
+        "from collab_layer.surface.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    assert main(['--help']) == 0\n"
+    )
+    assert not modules_after(program) & {"sqlalchemy", "alembic", "cryptography", "mem0", "numpy", "rich.console"}
+
+
+def test_every_public_name_is_there_and_listed() -> None:
+    import collab_layer
+
+    for name in collab_layer.__all__:
+        assert getattr(collab_layer, name) is not None
+    assert set(collab_layer.__all__) <= set(dir(collab_layer))
+    assert set(collab_layer.__all__) == {*collab_layer._HOME, "errors"}
+
+
+def test_an_unknown_name_is_refused_like_by_any_module() -> None:
+    import collab_layer
+
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        collab_layer.Nothing  # noqa: B018  the look-up is the test
