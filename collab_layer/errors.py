@@ -226,4 +226,5 @@ class LoopThreadError(CollabError):
 
 
 def _short(text: str, limit: int = 80) -> str:
+    text = text.encode(errors="backslashreplace").decode()  # half a surrogate could not be printed
     return f"`{text if len(text) <= limit else text[: limit - 1] + '…'}`"

@@ -44,7 +44,10 @@ _OVERLAP: Tree = {
                 {"shrink": {"feature": "co_interaction_count", "by": 2}},
                 {"feature": "memory_similarity", "floor": 0, "bias": 1},
             ]
-        }
+        },
+        # Where nothing is shared by name: owners found by memory vectors, members of the same team.
+        {"feature": "peer", "floor": 0, "weight": 0.1},
+        {"feature": "group", "weight": 0.05},
     ],
 }
 

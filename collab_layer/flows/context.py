@@ -20,8 +20,9 @@ from collab_layer.governance.publish import Decision, Published, decide, epoch_o
 from collab_layer.graph import derived, names, policy
 from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.derived import Item, item_id
+from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading, corpus, neighborhood, snippets
-from collab_layer.graph.store import NOBODY, Opened
+from collab_layer.graph.store import Opened
 from collab_layer.plugins.specs import Event, LinkRequest
 from collab_layer.stages import synthesize
 from collab_layer.stages.curate import curate
@@ -36,6 +37,8 @@ from collab_layer.types.scope import Level, Scope, Sharing
 NEIGHBORS = 16
 MAX_FACETS = 7
 SMALL_BUDGET = 250
+LEAST_LESSON = 20
+"""Tokens of a short lesson's line; more lessons than that fill no budget are not made."""
 CACHE_ENTRIES = 4_096
 
 
@@ -198,7 +201,7 @@ def _fresh(
     shown, tokens = _pack(made, request.budget_tokens)
     memory = empty.model_copy(
         update={
-            "facets": tuple(facet for facet, _ in shown),
+            "facets": tuple(view.with_refs(reading, [facet for facet, _ in shown])),
             "neighbors": _neighbors(reading, selection, sharing),
             "tokens": tokens,
         }
@@ -234,7 +237,7 @@ class _Maker:
             return [], []
         scores = rank_records(found)
         order = [int(row) for row in np.lexsort((found.cards, -scores)) if np.isfinite(scores[row])]
-        order = order[: max(12, self.request.budget_tokens // 12)]
+        order = order[: max(12, self.request.budget_tokens // LEAST_LESSON)]
         cards = texts(reading.connection, reading.tenant, [int(found.cards[row]) for row in order])
         ranked = [
             (_snippet(cards[int(found.cards[row])], float(scores[row])))
@@ -242,7 +245,9 @@ class _Maker:
             if int(found.cards[row]) in cards and cards[int(found.cards[row])].text
         ]
         displays = self._displays(ranked)
-        drafts = synthesize.lessons_from(ranked, displays, delta=self.sharing.delta)
+        drafts = synthesize.lessons_from(
+            ranked, [snippet.weight for snippet in ranked], displays, delta=self.sharing.delta
+        )
         front: list[Draft] = []
         if self.request.budget_tokens <= SMALL_BUDGET:
             draft = synthesize.query_facet(
@@ -263,7 +268,8 @@ class _Maker:
             max_facets=MAX_FACETS,
         )
         if self.request.query:
-            drafts = [draft for draft in drafts if self._relevant(draft, displays)]
+            # What one record alone says is already there as its lesson.
+            drafts = [draft for draft in drafts if len(draft.contributors) > 1 and self._relevant(draft, displays)]
         free = [draft for draft in drafts if not self._distilled(draft)]
         return [*self._made(free, FacetKind.FACET), *self._published([d for d in drafts if self._distilled(d)])]
 

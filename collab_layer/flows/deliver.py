@@ -13,7 +13,6 @@ from sqlalchemy import bindparam, delete, select, update
 from collab_layer.errors import BackendError
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived
-from collab_layer.graph.store import audience_for
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
@@ -61,7 +60,9 @@ def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
 def _pending(tools: Tools, tenant: str, backend: str) -> list[Update]:
     """What waits, checked once more: a grant may have ended while it waited."""
     d, now = deliveries.c, tools.now()
-    with tools.store.database.read() as connection:
+    index = tools.store.index(tenant)
+    with tools.store.database.read() as connection, index.lock:
+        index.refresh(connection)
         waiting = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending") & (d.attempts < MAX_ATTEMPTS)
         ids = list(connection.execute(select(d.item).where(waiting).order_by(d.at).limit(BATCH)).scalars())
         items = derived.get(connection, tenant, ids)
@@ -74,7 +75,7 @@ def _pending(tools: Tools, tenant: str, backend: str) -> list[Update]:
         for item in items.values():
             if item.owner not in names:
                 continue
-            seen = audience_for(tools.store, connection, tenant, names[item.owner], None, now)
+            seen = tools.store.audience(connection, tenant, names[item.owner], item.owner, None, now)
             if any(seen.level(one) < item.level for one in item.principals):
                 continue
             sources = tuple(

@@ -8,9 +8,8 @@ from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import view
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, names, outbox
-from collab_layer.graph.cards import CardText, texts
+from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
-from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import Opened, table_counts
 from collab_layer.graph.tables import deliveries, interactions
 from collab_layer.types.entity import Entity
@@ -58,7 +57,7 @@ def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
         if id_.startswith("i"):
             return _interaction(opened, scope, id_)
         item = _item(opened, scope, id_)
-        cards = _cards(opened.reading, item)
+        cards = view.cards_of(opened.reading, [source for source, _, _ in item.sources])
         sources = tuple(_source(opened, scope, one, cards.get(one[0])) for one in item.sources)
         return Lineage(
             id=id_,
@@ -87,7 +86,7 @@ def _as_facet(opened: Opened, item: Item) -> Facet:
     if any(seen.level(one) < item.level for one in item.principals):
         raise UnknownIdError(item.id)
     draft = Draft(item.key, item.text, item.confidence, 0.0, item.links, item.sources)
-    return view.facet(opened.reading, draft, item.id, item.kind)
+    return view.with_refs(opened.reading, [view.facet(opened.reading, draft, item.id, item.kind)])[0]
 
 
 def _item(opened: Opened, scope: Scope, id_: str) -> Item:
@@ -97,12 +96,6 @@ def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     if item is None or gone or (scope.principal is not None and item.owner != opened.reader):
         raise UnknownIdError(id_)
     return item
-
-
-def _cards(reading: Reading, item: Item) -> dict[str, CardText]:
-    numbers = {int(source[1:], 16): source for source, _, _ in item.sources if source.startswith("c")}
-    found = texts(reading.connection, reading.tenant, list(numbers))
-    return {numbers[number]: card for number, card in found.items()}
 
 
 def _source(opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None) -> SourceView:

@@ -336,19 +336,11 @@ def _readers(
     owners = chosen.ids[chosen.is_owner]
     best = float(chosen.scores[chosen.is_owner].max()) if len(owners) else 0.0
     out: list[propagate.Told] = []
-    for id_, score in zip(owners.tolist(), chosen.scores[chosen.is_owner].tolist(), strict=True):
-        who = policy.reader(
-            connection,
-            tools.store.adjacency,
-            loaded.claim.tenant,
-            Entity.parse(index.names[id_]),
-            id_,
-            None,
-            index.names,
-        )
+    known = policy.readers(connection, tools.store.adjacency, loaded.claim.tenant, owners.tolist(), None, index.names)
+    for who, score in zip(known, chosen.scores[chosen.is_owner].tolist(), strict=True):
         level = audience(everybody, who, now).level(entity)
         if level > Level.NONE and best > 0:
-            out.append(propagate.Told(id_, score / best, level))
+            out.append(propagate.Told(who.id, score / best, level))
     return out
 
 

@@ -52,16 +52,11 @@ def neighbors(reading: Reading, selection: Selection, *, salt: str, minimum: int
 def evidence(
     reading: Reading, sources: Sequence[tuple[str, int, float]], quotes: Mapping[str, str], at: Mapping[str, int]
 ) -> tuple[Evidence, ...]:
-    """The strongest sources, quoted where their owner permits it."""
-    cards = _cards(reading, [source for source, _, _ in sources[:EVIDENCE_SHOWN]])
+    """The strongest sources, quoted where their owner permits it; `with_refs` adds where they lie."""
     out: list[Evidence] = []
     for source, owner, weight in sources[:EVIDENCE_SHOWN]:
         when = moment(at[source]) if source in at else None
         if reading.audience.level(owner) >= Level.RECORDS:
-            card = cards.get(source)
-            ref = None
-            if card is not None and card.backend:
-                ref = MemoryRef(backend=card.backend, id=card.native_id, version=card.version)
             out.append(
                 Evidence(
                     source=source,
@@ -69,7 +64,6 @@ def evidence(
                     quote=quotes.get(source),
                     at=when,
                     weight=weight,
-                    ref=ref,
                 )
             )
         else:
@@ -89,6 +83,23 @@ def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind) -> Facet:
         links=tuple(entity_of(reading, link) for link in draft.links),
         score=draft.score,
     )
+
+
+def with_refs(reading: Reading, facets: Sequence[Facet]) -> list[Facet]:
+    """The same facets; evidence by name also says in which store its record lies."""
+    wanted = [item.source for one in facets for item in one.evidence if item.owner is not None]
+    refs = {
+        source: MemoryRef(backend=card.backend, id=card.native_id, version=card.version)
+        for source, card in cards_of(reading, wanted).items()
+        if card.backend
+    }
+    if not refs:
+        return list(facets)
+    out: list[Facet] = []
+    for one in facets:
+        shown = tuple(item.model_copy(update={"ref": refs.get(item.source)}) for item in one.evidence)
+        out.append(one.model_copy(update={"evidence": shown}))
+    return out
 
 
 def filtered(tools: Tools, reading: Reading, reader: Entity, drafts: Sequence[Draft]) -> list[Draft]:
@@ -113,7 +124,8 @@ def filtered(tools: Tools, reading: Reading, reader: Entity, drafts: Sequence[Dr
     return out
 
 
-def _cards(reading: Reading, sources: Sequence[str]) -> dict[str, CardText]:
+def cards_of(reading: Reading, sources: Sequence[str]) -> dict[str, CardText]:
+    """Those of the sources that are cards."""
     numbers = {int(source[1:], 16): source for source in sources if source.startswith("c")}
     found = texts(reading.connection, reading.tenant, list(numbers))
     return {numbers[number]: card for number, card in found.items()}

@@ -25,6 +25,10 @@ IDLE_S = 0.5
 """Pause of an embedded worker that found nothing; new work wakes it at once."""
 
 
+FOLD_AT, FOLD_EVERY = 64, 50
+"""Deltas at which a node is packed ahead of its turn, and how many steps lie between two looks."""
+
+
 async def step(tools: Tools, tenant: str, *, ignore_due: bool = False) -> int | None:
     """Work off one entity; how many interactions, None if nothing is due."""
     claim = await tools.in_thread(_claim, tools, tenant, ignore_due)
@@ -52,6 +56,8 @@ async def drain(tools: Tools, tenant: str) -> int:
     What another worker holds is waited for, at most as long as its lease.
     """
     total = 0
+    while await tools.in_thread(_fold, tools, tenant):
+        pass
     while True:
         done = await step(tools, tenant, ignore_due=True)
         if done is not None:
@@ -67,11 +73,15 @@ async def drain(tools: Tools, tenant: str) -> int:
 
 async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
     """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database."""
+    steps = -1
     while True:
         wake.clear()
         busy = False
+        steps += 1
         try:
             for name in await tools.in_thread(_tenants, tools, tenant):
+                if steps % FOLD_EVERY == 0:
+                    await tools.in_thread(_fold, tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
         except LayerClosedError:
@@ -106,6 +116,17 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool) -> Claim | None:
         return None
     with tools.store.database.write() as connection:
         return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due)
+
+
+def _fold(tools: Tools, tenant: str) -> int:
+    """Pack nodes that a large batch left with many deltas, before each neighbour reads them all."""
+    adjacency = tools.store.adjacency
+    with tools.store.database.read() as connection:
+        nodes = adjacency.crowded(connection, tenant, FOLD_AT)
+    if not nodes:
+        return 0
+    with tools.store.database.write() as connection:
+        return adjacency.fold(connection, tenant, nodes, at_least=FOLD_AT)
 
 
 def _waiting(tools: Tools, tenant: str) -> int:

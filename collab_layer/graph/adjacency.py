@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, false, func, select, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import adjacency, edges
@@ -69,7 +69,7 @@ class Adjacency:
         columns = (edges.c.src, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
         query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(nodes))
         if as_of is None:
-            query = query.where(edges.c.folded.is_(False), edges.c.valid_to == FOREVER)
+            query = query.where(edges.c.folded == false(), edges.c.valid_to == FOREVER)
         else:
             query = query.where(edges.c.at <= as_of, edges.c.valid_to > as_of)
         fresh: dict[int, list[tuple[Any, ...]]] = {}
@@ -126,7 +126,7 @@ class Adjacency:
                 src: (count, newest)
                 for src, count, newest in connection.execute(
                     select(edges.c.src, func.count(), func.max(edges.c.id))
-                    .where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded.is_(False))
+                    .where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded == false())
                     .group_by(edges.c.src)
                 )
             }
@@ -137,7 +137,7 @@ class Adjacency:
         """Pack the deltas of nodes that have at least so many; how many nodes were packed."""
         rows = connection.execute(
             select(edges.c.src, edges.c.id).where(
-                edges.c.tenant == tenant, edges.c.src.in_(list(nodes)), edges.c.folded.is_(False)
+                edges.c.tenant == tenant, edges.c.src.in_(list(nodes)), edges.c.folded == false()
             )
         )
         waiting: dict[int, list[int]] = {}
@@ -162,6 +162,20 @@ class Adjacency:
             [{"edge": edge} for ids in chosen.values() for edge in ids],
         )
         return len(chosen)
+
+    def crowded(self, connection: Connection, tenant: str, at_least: int, most: int = 200) -> list[int]:
+        """Nodes with many deltas, most first."""
+        count = func.count()
+        return list(
+            connection.execute(
+                select(edges.c.src)
+                .where(edges.c.tenant == tenant, edges.c.folded == false())
+                .group_by(edges.c.src)
+                .having(count >= at_least)
+                .order_by(count.desc(), edges.c.src)
+                .limit(most)
+            ).scalars()
+        )
 
     def unfold(self, connection: Connection, tenant: str, nodes: Sequence[int]) -> None:
         """Forget the packed arrays of nodes whose rows were deleted or closed; deltas take over.

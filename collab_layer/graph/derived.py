@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage
@@ -67,24 +67,23 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
             for source, principal, weight in _summed(item.sources)
         ],
     )
-    for item in items:
-        connection.execute(
-            update(derived)
-            .where(
-                derived.c.tenant == tenant,
-                derived.c.owner == item.owner,
-                derived.c.kind == item.kind.value,
-                derived.c.key == item.key,
-                derived.c.id != item.id,
-                derived.c.superseded.is_(None),
-            )
-            .values(superseded=item.id)
-        )
-        connection.execute(
-            update(derived)
-            .where(derived.c.tenant == tenant, derived.c.id == item.id, derived.c.superseded != ERASED)
-            .values(superseded=None)
-        )
+    if not items:
+        return
+    d = derived.c
+    older = (d.owner == bindparam("whose")) & (d.kind == bindparam("what")) & (d.key == bindparam("same"))
+    rows = [{"whose": item.owner, "what": item.kind.value, "same": item.key, "this": item.id} for item in items]
+    connection.execute(
+        update(derived)
+        .where(d.tenant == tenant, older, d.id != bindparam("this"), d.superseded.is_(None))
+        .values(superseded=bindparam("this")),
+        rows,
+    )
+    connection.execute(
+        update(derived)
+        .where(d.tenant == tenant, d.id == bindparam("this"), d.superseded != ERASED)
+        .values(superseded=None),
+        [{"this": item.id} for item in items],
+    )
 
 
 def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Item]:

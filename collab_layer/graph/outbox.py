@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, false, func, select, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.ids import next_id
@@ -42,7 +42,7 @@ def claim(connection: Connection, tenant: str, now: int, *, ignore_due: bool = F
     w = work.c
     query = (
         select(w.entity, w.attempts, w.refresh)
-        .where(w.tenant == tenant, w.parked.is_(False), w.lease_until <= now)
+        .where(w.tenant == tenant, w.parked == false(), w.lease_until <= now)
         .order_by(w.due, w.entity)
         .limit(1)
     )

@@ -7,6 +7,7 @@ Out:  `Audience`s; the rules themselves are in `governance.grants`.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -21,6 +22,8 @@ from collab_layer.types.time import FOREVER
 
 LEVELS = {"facets": Level.FACETS, "records": Level.RECORDS}
 POLICY_GRANT = "tenant-policy"
+NOBODY = -1
+"""Dense id of an entity that was never seen."""
 
 
 def sharing(connection: Connection, tenant: str) -> Sharing:
@@ -59,20 +62,28 @@ def rows(connection: Connection, tenant: str, owner: int | None = None) -> list[
     ]
 
 
-def reader(
+def readers(
     connection: Connection,
     adjacency: Adjacency,
     tenant: str,
-    principal: Entity,
-    id_: int,
+    ids: Sequence[int],
     purpose: str | None,
-    names: list[str],
-) -> Reader:
-    """Who the principal is to grants: itself, its kind, and the groups it is a member of now."""
-    edges = adjacency.edges(connection, tenant, [id_])
-    groups = pick(edges[id_], Kind.MEMBER_OF).ids.tolist()
-    known: set[str] = {names[int(group)] for group in groups}
-    return Reader(id_, frozenset({str(principal), f"kind:{principal.kind}", *known}), purpose)
+    names: Sequence[str],
+) -> list[Reader]:
+    """Who these entities are to grants: themselves, their kind, and the groups they are in now."""
+    around = adjacency.edges(connection, tenant, ids)
+    out: list[Reader] = []
+    for id_ in ids:
+        groups = pick(around[id_], Kind.MEMBER_OF).ids.tolist()
+        known: set[str] = {names[int(group)] for group in groups}
+        kind = names[id_].partition(":")[0]
+        out.append(Reader(id_, frozenset({names[id_], f"kind:{kind}", *known}), purpose))
+    return out
+
+
+def stranger(principal: Entity, purpose: str | None) -> Reader:
+    """A principal that was never seen: itself and its kind."""
+    return Reader(NOBODY, frozenset({str(principal), f"kind:{principal.kind}"}), purpose)
 
 
 def audience_of(connection: Connection, tenant: str, who: Reader, now: int) -> Audience:

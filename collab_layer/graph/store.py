@@ -14,14 +14,12 @@ from collab_layer.graph import names, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
 from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.tables import cards, entities, interactions, tenants
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import Scope
 from collab_layer.types.time import micros
-
-NOBODY = -1
-"""Dense id of an entity that was never seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +71,23 @@ class GraphStore:
             index.refresh(connection)
             ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
-            who = policy.reader(connection, self.adjacency, scope.tenant, principal, reader, scope.purpose, index.names)
-            seen = policy.audience_of(connection, scope.tenant, who, now)
+            seen = self.audience(connection, scope.tenant, principal, reader, scope.purpose, now)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
                 connection, scope.tenant, index, self.adjacency, seen, now if as_of is None else as_of, as_of
             )
             yield Opened(reading, ids.get(str(focus), NOBODY), reader, policy_version(connection, scope.tenant))
+
+    def audience(
+        self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None, now: int
+    ) -> Audience:
+        """What one principal may use, inside a caller's transaction."""
+        if id_ == NOBODY:
+            who = policy.stranger(principal, purpose)
+        else:
+            index = self.index(tenant)
+            who = policy.readers(connection, self.adjacency, tenant, [id_], purpose, index.names)[0]
+        return policy.audience_of(connection, tenant, who, now)
 
     def close(self) -> None:
         """Close every connection."""
@@ -89,16 +97,6 @@ class GraphStore:
 def policy_version(connection: Connection, tenant: str) -> int:
     """The version of the tenant's grants."""
     return connection.execute(select(tenants.c.policy).where(tenants.c.tenant == tenant)).scalar() or 0
-
-
-def audience_for(
-    store: GraphStore, connection: Connection, tenant: str, principal: Entity, purpose: str | None, now: int
-) -> Audience:
-    """What one principal may use, inside a caller's transaction."""
-    index = store.index(tenant)
-    reader = names.find(connection, tenant, [str(principal)]).get(str(principal), NOBODY)
-    who = policy.reader(connection, store.adjacency, tenant, principal, reader, purpose, index.names)
-    return policy.audience_of(connection, tenant, who, now)
 
 
 def table_counts(connection: Connection, tenant: str) -> dict[str, int]:

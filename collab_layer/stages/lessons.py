@@ -20,7 +20,7 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]")
 _LATIN = re.compile("[A-Za-z]")
 _LEAD = re.compile(r"^(?:when|if|task|когда|если|задача)\b[:,]?\s+", re.I)
 _WORD = re.compile(r"[^\W_]")
-_READ = 4_000
+_READ = 1_500
 
 
 def lesson(
@@ -38,7 +38,7 @@ def lesson(
     informative sentence alone. Texts mostly in Cyrillic get Russian labels.
 
     Args:
-        text: The note; its first 4,000 characters are read.
+        text: The note; its first 1,500 characters are read.
         links: Display names of what it refers to.
         outcome: How it ended.
         verb: What was done, such as `solved`; verbs that say nothing are left out.

@@ -134,7 +134,7 @@ def topics(text: str, *, limit: int = MAX_TOPICS) -> list[tuple[Entity, str]]:
     best: dict[str, str] = {}
     _take(best, (found.surface for found in named), min(MAX_NAMED, limit))
     covered = frozenset(part for key in best for part in key.split("-"))
-    _take(best, _plain(text, limit - len(best), covered), limit)
+    _take(best, _plain(_without_paths(text), limit - len(best), covered), limit)
     return [(Entity("topic", key), surface) for key, surface in best.items()]
 
 
@@ -160,10 +160,13 @@ def _identifiers(text: str) -> Iterator[_Found]:
         last = match.group(2).strip(".-")
         if _ROOTED.match(match.group(1)) and len(last) > 2 and not _VERSION.fullmatch(last):
             yield _Found(1, match.start(), last)
-    seen = _PATH.sub(lambda match: match.group() if not _ROOTED.match(match.group(1)) else " ", text)
-    for match in WORD.finditer(seen):
+    for match in WORD.finditer(_without_paths(text)):
         if _identifier(match.group()):
             yield _Found(1, match.start(), match.group())
+
+
+def _without_paths(text: str) -> str:
+    return _PATH.sub(lambda match: " . " if _ROOTED.match(match.group(1)) else match.group(), text)
 
 
 def _identifier(token: str) -> bool:

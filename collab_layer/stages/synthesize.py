@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import exp, isfinite
 
 from collab_layer.stages.lessons import MAX_TOKENS, lesson, mostly_cyrillic, shorten
@@ -40,6 +41,7 @@ QUERY_LINKS = 6
 _NAMES = 3
 _NAME_TOKENS = 15
 _QUOTE_TOKENS = 30
+_TRIED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def facets(
     taken: set[int] = set()
     drafts: list[Draft] = []
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
-        if len(drafts) >= max_facets or tried >= 4 * max_facets:
+        if len(drafts) >= max_facets or tried >= 2 * max_facets or budget_tokens < LINE_TOKENS:
             break
         group = [anchor, *(a for a in anchors if a.link not in taken and a is not anchor and _alike(anchor, a))]
         taken.update(a.link for a in group)
@@ -115,7 +117,7 @@ def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> 
     found: list[_Anchor] = []
     for link, snippets in held.by_link.items():
         whole = " ".join(names.get(link, "").split())
-        name = shorten(whole, _NAME_TOKENS)
+        name = _short(whole)
         owners = frozenset(s.owner for s in snippets)
         backed = support(held, owners) if name else None
         if backed:
@@ -144,11 +146,9 @@ def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
     shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
     used = {s.source: s for a in shown for s in held.by_link[a.link] if s.owner in inside}
     sources = _sources(held, used.values(), inside)
-    spoken = [s for s in held.by_link[head.link] if s.owner in inside and s.level == Level.RECORDS and s.text]
-    lines = {s.source: line for s in spoken if (line := _said(s, (), _QUOTE_TOKENS))}
-    first = next(iter(lines), None)
-    text = _label(_distinct(a.name for a in shown), len(inside), everyone, lines[first] if first else None, head.bare)
-    others = [(source, line) for source, line in lines.items() if first and line != lines[first]]
+    spoken = (s for s in held.by_link[head.link] if s.owner in inside and s.level == Level.RECORDS and s.text)
+    first, *others = _two_lessons(spoken) or [("", "")]
+    text = _label(_distinct(a.name for a in shown), len(inside), everyone, first[1], head.bare)
     return Draft(
         key=head.key,
         text=text,
@@ -156,9 +156,21 @@ def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
         score=head.score,
         links=tuple(a.link for a in shown),
         sources=sources,
-        quotes=dict(others[:1]),
+        quotes=dict(others),
         at={source: used[source].at for source, _, _ in sources},
     )
+
+
+def _two_lessons(spoken: Iterable[Snippet]) -> list[tuple[str, str]]:
+    """Source and words of the first snippet that says something, and of the first that says something else."""
+    found: list[tuple[str, str]] = []
+    for snippet in islice(spoken, _TRIED):
+        line = _said(snippet, (), _QUOTE_TOKENS)
+        if line and all(line != other for _, other in found):
+            found.append((snippet.source, line))
+        if len(found) == 2:
+            break
+    return found
 
 
 def _permitted(held: Pool, link: int, inside: frozenset[int]) -> bool:
@@ -177,6 +189,10 @@ def _sources(held: Pool, used: Iterable[Snippet], owners: frozenset[int]) -> tup
     return tuple(sorted(parts, key=lambda part: (-round(part[2], 9), part[0])))
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= 2 * _NAME_TOKENS else shorten(name, _NAME_TOKENS)
+
+
 def _distinct(names: Iterable[str]) -> list[str]:
     """At most three names, none of which only repeats words of another."""
     kept: dict[str, frozenset[str]] = {}
@@ -189,7 +205,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return list(kept)
 
 
-def _label(names: Sequence[str], count: int, everyone: int, quoted: str | None, bare: bool) -> str:
+def _label(names: Sequence[str], count: int, everyone: int, quoted: str, bare: bool) -> str:
     """One line: the names, how many neighbours, and the strongest lesson that may be quoted."""
     if mostly_cyrillic(" ".join(names)):
         joined = _joined(names, "и")
@@ -290,7 +306,7 @@ def query_facet(
     held = pool(best, min_contributors=min_contributors, delta=delta)
     shown: list[tuple[int, str, list[Snippet], Support]] = []
     for link, snippets in held.by_link.items():
-        name = shorten(names.get(link, ""), _NAME_TOKENS)
+        name = _short(" ".join(names.get(link, "").split()))
         backed = support(held, (s.owner for s in snippets)) if name else None
         counted = [s for s in snippets if backed and s.owner in backed.owners]
         if backed and len(counted) > 1:

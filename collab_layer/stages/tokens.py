@@ -161,7 +161,7 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     for piece in _END.split(text[:MAX_CHARS]):
         piece = piece.strip()
-        if found and piece and _ABBREVIATION.search(found[-1]):
+        if found and piece and _ABBREVIATION.search(found[-1][-6:]):
             found[-1] = f"{found[-1]} {piece}"
         elif piece:
             found.append(piece)

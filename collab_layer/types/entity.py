@@ -19,7 +19,7 @@ from collab_layer.types.time import UtcTime
 MAX_ID = 256
 MAX_TEXT = 100_000
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_FORBIDDEN = re.compile(r"[\s*/\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_FORBIDDEN = re.compile(r"[\s*/\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 OWNER_KINDS = frozenset({"user", "agent", "team", "session", "app"})
 """Kinds that hold memories of their own; everything else is a thing they refer to."""
@@ -31,7 +31,7 @@ class Entity:
     Args:
         kind: A lower-case word of at most 32 letters, digits or underscores.
         id: At most 256 characters; no white space, `*`, `/`, control or invisible
-            direction characters.
+            direction characters, and no half of a surrogate pair.
 
     Raises:
         InvalidEntityError: kind or id cannot be used; the message says why.
@@ -135,9 +135,9 @@ class Value(BaseModel):
 class MemoryRef(Value):
     """Where a memory lies: which backend, under which native id, at which version."""
 
-    backend: str
-    id: str
-    version: str = ""
+    backend: Text
+    id: Text
+    version: Text = ""
 
 
 class MemoryRecord(Value):

@@ -37,7 +37,7 @@ class Interaction(Value):
     links: Annotated[tuple[Entity, ...], BeforeValidator(entities)] = ()
     outcome: Text | None = None
     at: UtcTime | None = None
-    key: str | None = Field(default=None, max_length=512)
+    key: Text | None = Field(default=None, max_length=512)
     weight: float = 1.0
     ref: MemoryRef | None = None
 

@@ -21,9 +21,9 @@ def blocks(page: str) -> str:
 
 
 def run(program: str, folder: Path) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "examples"), "MEM0_DIR": str(folder / "mem0")}
+    own = {"PYTHONPATH": str(ROOT / "examples"), "MEM0_DIR": str(folder / "mem0"), "COLLAB_WORKER": "false"}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program], cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

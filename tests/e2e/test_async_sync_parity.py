@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
+import sqlite3
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +18,15 @@ from collab_layer.errors import LayerClosedError, LoopThreadError
 from collab_layer.testing import InMemoryBackend
 
 ALONE = Settings(worker=False)
+BEATS: list[int] = []
+"""One more for every turn that `beats` got from the loop."""
+
+
+async def beats() -> None:
+    """Count how often the loop comes round."""
+    while True:
+        await asyncio.sleep(0.005)
+        BEATS.append(1)
 
 
 def public(cls: type) -> dict[str, object]:
@@ -128,41 +140,64 @@ def test_a_call_from_the_layers_own_thread_is_refused_rather_than_left_to_hang(s
         assert layer.index(store) == 1
 
 
-def test_closing_ends_a_call_that_would_wait_for_ever(sqlite_url):
+def for_ever(call: Callable[[CollabLayer, int], object]) -> Callable[[CollabLayer], object]:
+    def repeat(layer: CollabLayer) -> None:
+        for number in itertools.count():
+            call(layer, number)
+
+    return repeat
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CollabLayer.work,
+        for_ever(lambda layer, number: layer.observe("user:ann", f"item:i{number % 9}")),
+        for_ever(lambda layer, number: layer.drain()),
+        for_ever(lambda layer, number: layer.health()),
+    ],
+    ids=["work", "observe", "drain", "health"],
+)
+def test_closing_ends_the_calls_of_other_threads(sqlite_url, call):
     layer = CollabLayer.open(sqlite_url, settings=ALONE)
-    started, ended = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call, layer)
+        for _ in range(20):
+            layer.health()
+        layer.close()
+        error = running.exception(timeout=20)
+    assert error is None or isinstance(error, LayerClosedError), repr(error)
 
-    def wait() -> None:
-        started.set()
-        with pytest.raises(LayerClosedError):
-            layer.work()
-        ended.set()
 
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    started.wait(10)
-    layer.health()
-    layer.close()
-    assert ended.wait(10)
+def test_a_view_for_a_new_tenant_does_not_block_the_callers_loop(tmp_path):
+    async def story() -> int:
+        async with await AsyncCollabLayer.open(str(tmp_path / "collab.db"), settings=ALONE) as layer:
+            holder = sqlite3.connect(tmp_path / "collab.db", isolation_level=None, check_same_thread=False)
+            holder.execute("BEGIN IMMEDIATE")
+            letting_go = threading.Timer(1.0, holder.execute, ["ROLLBACK"])
+            letting_go.start()
+            beating = asyncio.ensure_future(beats())
+            await asyncio.sleep(0)
+            await layer.for_tenant("new").observe("user:ann", "item:dune")
+            letting_go.join()
+            holder.close()
+            beating.cancel()
+            return len(BEATS)
+
+    BEATS.clear()
+    assert asyncio.run(story()) >= 5, "the loop stood still while another process was writing"
 
 
 def test_a_long_call_does_not_block_the_callers_loop(sqlite_url):
     batch = [Interaction(actor=f"user:u{n % 500}", target=f"item:i{n % 900}", key=str(n)) for n in range(20_000)]
 
     async def story() -> int:
-        beats = 0
-
-        async def heart() -> None:
-            nonlocal beats
-            while True:
-                await asyncio.sleep(0.005)
-                beats += 1
-
         async with await AsyncCollabLayer.open(sqlite_url, settings=ALONE) as layer:
-            beating = asyncio.ensure_future(heart())
+            beating = asyncio.ensure_future(beats())
             await asyncio.sleep(0)
             await layer.observe(batch)
             beating.cancel()
-            return beats
+            return len(BEATS)
 
+    BEATS.clear()
     assert asyncio.run(story()) >= 5, "the loop stood still while the batch was written"

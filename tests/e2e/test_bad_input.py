@@ -81,9 +81,8 @@ def refused(layer: CollabLayer, kind: type[CollabError], call: Callable[[], obje
     with pytest.raises(kind) as caught:
         call()
     assert layer.health().counts == before, "something was half-written"
-    assert str(caught.value)
+    assert str(caught.value).encode(), "the message cannot be printed"
     assert len(str(caught.value)) < 1000, "the message repeats what was passed in"
-    assert MEGABYTE[:200] not in str(caught.value)
     return caught.value
 
 
@@ -183,17 +182,15 @@ def test_a_batch_with_one_foreign_interaction_is_refused_as_a_whole(layer):
     assert "user:bob" in str(error)
 
 
-BAD_REFS = {
-    "NUL": MemoryRef(backend="memory", id=f"a{NUL}b"),
-    "half a surrogate": MemoryRef(backend="memory", id=f"a{HALF}b"),
-    "NUL in the store": MemoryRef(backend=NUL, id="a"),
-}
+@pytest.mark.parametrize("part", ["backend", "id", "version"])
+@pytest.mark.parametrize("bad", [f"a{NUL}b", f"a{HALF}b", MEGABYTE], ids=["NUL", "half a surrogate", "a megabyte"])
+def test_an_unusable_ref_cannot_be_made(part, bad):
+    with pytest.raises(InputError, match=r"remove it|Unicode|split it"):
+        MemoryRef(**{"backend": "memory", "id": "m1", part: bad})
 
 
-@pytest.mark.parametrize("what", sorted(BAD_REFS))
-def test_an_unusable_ref_is_refused(layer, what):
-    refused(layer, InputError, lambda: layer.observe([Interaction(actor="user:ann", ref=BAD_REFS[what])]))
-    refused(layer, InputError, lambda: layer.forget(BAD_REFS[what]))
+def test_a_ref_of_nothing_is_said_to_be_unknown(layer):
+    refused(layer, UnknownIdError, lambda: layer.forget(MemoryRef(backend="memory", id="' OR 1=1 --")))
 
 
 BAD_QUESTIONS = {
@@ -436,11 +433,15 @@ def test_every_verb_of_a_closed_async_layer_says_so(tmp_path):
         await layer.aclose()
         for verb in verbs(AsyncCollabLayer):
             with pytest.raises(LayerClosedError, match="open it again"):
-                answer = getattr(layer, verb)(*ARGUMENTS.get(verb, ()))
-                if inspect.isawaitable(answer):
-                    await answer
+                await called(layer, verb)
 
     asyncio.run(story())
+
+
+async def called(layer: AsyncCollabLayer, verb: str) -> None:
+    answer = getattr(layer, verb)(*ARGUMENTS.get(verb, ()))
+    if inspect.isawaitable(answer):
+        await answer
 
 
 def test_an_error_never_shows_where_the_files_of_the_library_lie(layer):

@@ -18,7 +18,9 @@ from collab_layer.types.time import micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 400), st.sampled_from([0.0, 1.0, 2.5]), st.booleans()),
+    st.tuples(
+        st.integers(0, 3), st.integers(0, 5), st.integers(0, 400), st.sampled_from([0.0, 1.0, 2.5]), st.booleans()
+    ),
     min_size=1,
     max_size=40,
 )

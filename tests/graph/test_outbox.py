@@ -9,7 +9,9 @@ SECOND = outbox.SECOND
 
 def _observe(store, *names):
     with store.database.write() as connection:
-        writer.observe(connection, store.adjacency, "acme", [Interaction(actor=name, target="item:x") for name in names], 1)
+        writer.observe(
+            connection, store.adjacency, "acme", [Interaction(actor=name, target="item:x") for name in names], 1
+        )
 
 
 def _claim(store, now):

@@ -1,8 +1,7 @@
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
-
-import pytest
 
 from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph import schema

@@ -264,7 +264,13 @@ def test_owners_without_evidence_are_no_neighbours():
     hood = neighborhood(50, 0, 20, 4)
     nobody = np.zeros(0, np.int32)
     lonely = replace(
-        hood, pair_own=nobody, pair_candidate=nobody, pair_weight=np.zeros(0), pair_last=np.zeros(0, np.int64)
+        hood,
+        pair_own=nobody,
+        pair_candidate=nobody,
+        pair_weight=np.zeros(0),
+        pair_last=np.zeros(0, np.int64),
+        peer=np.zeros(len(hood)),
+        group=np.zeros(len(hood), bool),
     )
     assert len(curate(lonely, PRESETS["overlap"])) == 0
     assert len(curate(hood, PRESETS["overlap"])) == 16

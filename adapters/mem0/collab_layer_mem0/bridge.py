@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -59,6 +59,7 @@ class BlockingBridge:
         self._timeout_s, self._budget = timeout_s, budget_tokens
         self._readers = ThreadPoolExecutor(READERS, "collab-mem0-read")
         self._writer = ThreadPoolExecutor(1, "collab-mem0-write")
+        self._last: Future[None] | None = None
 
     def attach(self, backend: MemoryBackend) -> None:
         """Make the store known to the layer."""
@@ -77,7 +78,7 @@ class BlockingBridge:
 
     def flush(self) -> None:
         """Hand over what waits; after two seconds that goes on in the background."""
-        if not len(self._outbox):
+        if not len(self._outbox) and (self._last is None or self._last.done()):
             return
         try:
             self._writer.submit(self._drain).result(HANDOVER_S)
@@ -87,7 +88,7 @@ class BlockingBridge:
     def nudge(self) -> None:
         """Hand over what waits, without waiting for it."""
         try:
-            self._writer.submit(self._drain)
+            self._last = self._writer.submit(self._drain)
         except RuntimeError:  # closed: `reconcile` will find them
             _log.warning("a change in `%s` came after the layer was closed", self._name)
 
@@ -163,7 +164,7 @@ class AwaitedBridge:
     async def flush(self) -> None:
         """Hand over what waits; after two seconds that goes on in the background."""
         self._loop = asyncio.get_running_loop()
-        if not len(self._outbox):
+        if not len(self._outbox) and not self._running:
             return
         task = self._begin()
         done, _ = await asyncio.wait({task}, timeout=HANDOVER_S)

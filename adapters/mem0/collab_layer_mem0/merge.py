@@ -94,13 +94,19 @@ def _shown(evidence: Evidence) -> dict[str, Any]:
 
 
 def _unsaid(own: Sequence[Any], facets: Iterable[Facet], limit: int) -> list[Facet]:
+    """Facets that say something new: neither in the owner's words, nor resting only on what was said."""
     said = {_plain(cast("Mapping[str, Any]", one).get("memory")) for one in own if isinstance(one, Mapping)}
+    covered: set[str] = set()
     new: list[Facet] = []
     for facet in facets:
-        quotes = [evidence.quote for evidence in facet.evidence]
-        repeats = _plain(facet.text) in said or (quotes and all(_plain(quote) in said for quote in quotes))
-        if not repeats and len(new) < limit:
+        sources = {one.source for one in facet.evidence if one.quote is not None or one.owner is not None}
+        quotes = [one.quote for one in facet.evidence if one.quote is not None]
+        repeats = _plain(facet.text) in said or (bool(quotes) and all(_plain(quote) in said for quote in quotes))
+        if repeats or (sources and sources <= covered):
+            covered |= sources
+        elif len(new) < limit:
             new.append(facet)
+            covered |= sources
             said.add(_plain(facet.text))
     return new
 

@@ -1,7 +1,9 @@
 """The whole store contract on a real Mem0 over each embedded vector store."""
 
+from contextlib import contextmanager
+
 import pytest
-from collab_layer_mem0.backend import Mem0Backend
+from collab_layer_mem0.backend import Mem0Backend, Mem0PlatformBackend
 from collab_layer_mem0.mapping import native_scope
 from collab_layer_mem0.tap import Tap
 from collab_layer_mem0.testing import open_memory
@@ -46,6 +48,44 @@ class TestOnQdrant(OnRealMem0):
 
 class TestOnFaiss(OnRealMem0):
     store = "faiss"
+
+
+class TestOnTheService(BackendContract):
+    any_loop = True
+
+    @pytest.fixture(autouse=True)
+    def _given(self, client, service):
+        self.client, self.service = client, service
+
+    @pytest.fixture
+    def backend(self):
+        return Mem0PlatformBackend(self.client)
+
+    def put(self, backend, owner, text):
+        answer = self.client.add(text, **native_scope(owner))
+        return MemoryRef(backend=backend.name, id=answer["results"][0]["id"])
+
+    def edit(self, backend, ref, text):
+        self.client.update(ref.id, text=text)
+
+    def remove(self, backend, ref):
+        self.client.delete(ref.id)
+
+    @contextmanager
+    def outage(self, backend):
+        self.service.down = True
+        yield
+        self.service.down = False
+
+
+class TestOnTheServiceAwaited(TestOnTheService):
+    any_loop = False
+
+    @pytest.fixture
+    def backend(self, async_client):
+        made = async_client()
+        yield Mem0PlatformBackend(made)
+        self.run(made.async_client.aclose())
 
 
 del OnRealMem0, BackendContract

@@ -31,13 +31,14 @@ def demo(
         list[str] | None, typer.Option("--scene", help="support, agents or books; all of them if left out.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Measure the lift on the evaluation set in this folder.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=50, help="With --data: candidate lists per user.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Side by side over real Mem0 stores: alone, and with neighbours."""
     if data is not None:
         from collab_layer.surface.cli.demo_lift import measure
 
-        return measure(data, as_json=as_json)
+        return measure(data, seeds=seeds, as_json=as_json)
     scenes = _play(scene or ())
     if as_json:
         return emit([dataclasses.asdict(one) for one in scenes])

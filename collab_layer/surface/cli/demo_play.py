@@ -7,7 +7,7 @@ Out:  a `Scene`: what the reader found before anybody shared, and after.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SCENES = ("support", "agents", "books")
 """The shipped scenes, in the order they are played."""
 
+SHOWN = 3
+"""Facets shown where no search limits them."""
+
 Data = Mapping[str, Any]
 Tick = Callable[[], None]
 
@@ -37,7 +40,7 @@ class Told:
         text: What it says.
         support: Of a facet, in [0, 1]; `None` for the reader's own memory.
         contributors: Distinct owners behind a facet.
-        evidence: What it rests on, as the reader may see it.
+        evidence: What it rests on, as far as its owners may be named.
     """
 
     id: str
@@ -57,15 +60,43 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """What was played.
+class Placed:
+    """A candidate in order, and why it is there."""
 
-    Attributes:
-        records: Memories and interactions of the others.
-        ranked: Candidates in order, alone and together; empty without candidates.
-        news: What somebody did later, and the updates that reached the reader.
-        forgotten: Who was forgotten, rows removed, and the first answer afterwards.
-    """
+    name: str
+    rationale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Candidates in order, twice; `taken` is what the reader went on to like."""
+
+    alone: tuple[Placed, ...]
+    together: tuple[Placed, ...]
+    taken: str
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What somebody did later, and the updates that reached the reader."""
+
+    what: str
+    updates: tuple[Told, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Who was forgotten, how many rows went, and the first answer afterwards."""
+
+    who: str
+    rows: int
+    query: str
+    left: tuple[Told, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What was played, and how many memories and interactions of how many owners it took."""
 
     name: str
     title: str
@@ -74,9 +105,9 @@ class Scene:
     records: int
     owners: int
     asked: tuple[Asked, ...]
-    ranked: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    news: tuple[str, tuple[Told, ...]] = ("", ())
-    forgotten: tuple[str, int, tuple[Told, ...]] | None = None
+    ranks: Ranks | None = None
+    news: News | None = None
+    forgotten: Forgotten | None = None
 
 
 def scene_data(name: str) -> Data:
@@ -92,27 +123,26 @@ def size(data: Data) -> int:
 
 def play(name: str, data: Data, folder: Path, tick: Tick) -> Scene:
     """Fill a store, ask, let the owners share, ask again."""
-    reader = data["reader"]
     with _stage(folder) as (memory, layer):
         for record in [*data["records"], *data["reader_records"]]:
             _remember(memory, layer, record)
             tick()
         layer.drain()
-        alone = [_ask(memory, reader, query) for query in data["queries"]]
-        ranked_alone = _rank(layer, data)
-        owners = sorted({record["owner"] for record in data["records"]})
+        alone, before = _answers(memory, layer, data), _rank(layer, data)
+        owners = sorted({record["owner"] for record in data["records"] if "said" not in record})
         for owner in owners:
-            layer.grant(owner, reader, level=data["level"])
-        together = [_ask(memory, reader, query) for query in data["queries"]]
+            layer.grant(owner, data["reader"], level=data["level"])
+        layer.drain()
+        together, after = _answers(memory, layer, data), _rank(layer, data)
         return Scene(
             name=name,
             title=data["title"],
             about=data["about"],
-            reader=reader,
+            reader=data["reader"],
             records=len(data["records"]),
             owners=len(owners),
-            asked=tuple(map(Asked, data["queries"], alone, together)),
-            ranked=(ranked_alone, _rank(layer, data)),
+            asked=tuple(Asked(query, alone[query], together[query]) for query in together),
+            ranks=Ranks(before, after, _names(data)[data["next"]]) if after else None,
             news=_hear(memory, layer, data),
             forgotten=_forget(memory, layer, data),
         )
@@ -120,35 +150,43 @@ def play(name: str, data: Data, folder: Path, tick: Tick) -> Scene:
 
 @contextmanager
 def _stage(folder: Path) -> Generator[tuple[Any, CollabLayer]]:
+    from collab_layer.config import Settings
     from collab_layer.sync import CollabLayer
 
     memory = open_memory(folder)
     from collab_layer_mem0 import collaborative
 
     try:
-        with CollabLayer.open(f"sqlite:///{folder / 'collab.db'}", tenant="demo") as layer:
+        # No embedded worker: each scene drains the work itself, so that it plays the same every time.
+        with CollabLayer.open(str(folder / "collab.db"), tenant="demo", settings=Settings(worker=False)) as layer:
             yield collaborative(memory, layer=layer, timeout_s=10), layer
     finally:
         memory.close()
 
 
 def _remember(memory: Any, layer: CollabLayer, record: Data) -> None:
-    """Words go into Mem0 as a user would add them; a bare "liked" goes to the layer."""
+    """Words go into Mem0 as a user would add them; what has no words of an owner goes to the layer."""
     owner = Entity.parse(record["owner"])
-    if "text" not in record:
-        layer.observe([Interaction(actor=owner, target=record["target"], verb=record["verb"], at=record["at"])])
-        return
-    fix = f" Fix: {record['outcome']}." if record.get("outcome") else ""
-    memory.add(
-        record["text"] + fix,
-        **_scope(owner),
-        metadata={"collab_links": ",".join(record["links"]), "created_at": record["at"]},
-        infer=False,
-    )
+    if "text" in record:
+        links = {"collab_links": ",".join(record["links"])} if record["links"] else {}
+        memory.add(record["text"], **_scope(owner), metadata={**links, "created_at": record["at"]}, infer=False)
+    else:
+        target, said = record.get("target"), record.get("said")
+        layer.observe([Interaction(actor=owner, target=target, verb=record["verb"], text=said, at=record["at"])])
 
 
 def _scope(owner: Entity) -> dict[str, str]:
     return {f"{owner.kind}_id": owner.id}
+
+
+def _answers(memory: Any, layer: CollabLayer, data: Data) -> dict[str, tuple[Told, ...]]:
+    """An answer per question; a question about taste has no words to search for."""
+    found = {query: _ask(memory, data["reader"], query) for query in data["queries"]}
+    if "taste" in data:
+        own = memory.get_all(filters=_scope(Entity.parse(data["reader"])), top_k=3)["results"]
+        facets = layer.context(data["reader"]).facets[:SHOWN]
+        found[data["taste"]] = (*map(_told, own), *map(_of, facets))
+    return found
 
 
 def _ask(memory: Any, reader: str, query: str) -> tuple[Told, ...]:
@@ -165,40 +203,47 @@ def _told(item: Mapping[str, Any]) -> Told:
         item["memory"],
         about["collab_confidence"],
         about["collab_contributors"],
-        tuple(_shown(one) for one in json.loads(about["collab_evidence"])),
+        _named(json.loads(about["collab_evidence"])),
     )
 
 
-def _shown(evidence: Mapping[str, Any]) -> str:
-    whose = evidence.get("owner", "a peer")
-    return f"{whose}: {evidence['quote']}" if evidence.get("quote") else whose
+def _of(facet: Facet) -> Told:
+    named = _named([one.model_dump(mode="json") for one in facet.evidence])
+    return Told(facet.id, facet.text, facet.confidence, facet.contributors, named)
 
 
-def _rank(layer: CollabLayer, data: Data) -> tuple[str, ...]:
+def _named(evidence: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Each piece of evidence whose owner may be named, with the owner's words if they may be quoted."""
+    named = [one for one in evidence if one.get("owner")]
+    said = (f"{one['owner']}: {one['quote']}" if one.get("quote") else str(one["owner"]) for one in named)
+    return tuple(dict.fromkeys(said))
+
+
+def _names(data: Data) -> dict[str, str]:
+    return {one["entity"]: one["name"] for one in data.get("names", ())}
+
+
+def _rank(layer: CollabLayer, data: Data) -> tuple[Placed, ...]:
     if "candidates" not in data:
         return ()
-    names = {one["entity"]: one["name"] for one in data["names"]}
-    return tuple(names[str(entity)] for entity in layer.rank(data["reader"], data["candidates"]).entities)
+    names = _names(data)
+    items = layer.rank(data["reader"], data["candidates"]).items
+    return tuple(Placed(names[str(item.entity)], item.rationale) for item in items)
 
 
-def _hear(memory: Any, layer: CollabLayer, data: Data) -> tuple[str, tuple[Told, ...]]:
+def _hear(memory: Any, layer: CollabLayer, data: Data) -> News | None:
     """Somebody meets something new; what of it reaches the reader in the background."""
     if "later" not in data:
-        return "", ()
+        return None
     for record in data["later"]:
         _remember(memory, layer, record)
     layer.drain()
     updates = [facet for facet in layer.context(data["reader"]).facets if facet.kind == "update"]
-    return data["news"], tuple(_of(facet) for facet in updates)
+    return News(data["news"], tuple(map(_of, updates)))
 
 
-def _of(facet: Facet) -> Told:
-    shown = [{"owner": one.owner and str(one.owner), "quote": one.quote} for one in facet.evidence]
-    return Told(facet.id, facet.text, facet.confidence, facet.contributors, tuple(_shown(one) for one in shown))
-
-
-def _forget(memory: Any, layer: CollabLayer, data: Data) -> tuple[str, int, tuple[Told, ...]] | None:
+def _forget(memory: Any, layer: CollabLayer, data: Data) -> Forgotten | None:
     if "forget" not in data:
         return None
-    receipt = layer.forget(data["forget"])
-    return data["forget"], sum(receipt.removed.values()), _ask(memory, data["reader"], data["queries"][0])
+    receipt, query = layer.forget(data["forget"]), data["queries"][0]
+    return Forgotten(data["forget"], sum(receipt.removed.values()), query, _ask(memory, data["reader"], query))

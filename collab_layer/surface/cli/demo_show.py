@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from collab_layer.surface.cli.demo_play import Asked, Scene, Told
+from collab_layer.surface.cli.demo_play import Forgotten, News, Placed, Scene, Told
 
 QUOTE = 110
 """Characters of a quote that are shown."""
@@ -22,11 +22,9 @@ QUOTE = 110
 
 def scene(played: Scene) -> RenderableType:
     """The whole scene."""
-    parts: list[RenderableType] = [Text(f"\n{played.title}", style="bold"), Text(played.about, style="dim"), Text("")]
-    parts.append(_columns(played))
-    parts += _news(played)
-    parts += _forgotten(played)
-    return Group(*parts)
+    count = f"{played.records} records of {played.owners} owners in Mem0 and the graph."
+    head = [Text(f"\n{played.title}", style="bold"), Text(f"{played.about} {count}\n", style="dim")]
+    return Group(*head, _columns(played), *_news(played.news), *_forgotten(played.forgotten))
 
 
 def _columns(played: Scene) -> Table:
@@ -34,55 +32,52 @@ def _columns(played: Scene) -> Table:
     out.add_column(Text(f"{played.reader} alone"), ratio=2, overflow="fold")
     out.add_column(Text("with neighbours"), ratio=3, overflow="fold")
     for asked in played.asked:
-        out.add_row(_question(asked, alone=True), _question(asked, alone=False))
-    if played.ranked[0]:
-        out.add_row(*(_order(order) for order in played.ranked))
+        out.add_row(_answer(asked.query, asked.alone), _answer(asked.query, asked.together))
+    if played.ranks:
+        ranks = played.ranks
+        out.add_row(_order(ranks.alone, ranks.taken), _order(ranks.together, ranks.taken))
     return out
 
 
-def _question(asked: Asked, *, alone: bool) -> Text:
-    lines = Text(f"? {asked.query}\n", style="cyan")
-    told = asked.alone if alone else asked.together
+def _answer(query: str, told: Sequence[Told]) -> Text:
     body = Text("\n").join(_lines(told)) if told else Text("nothing found", style="dim")
-    return lines + body
+    return Text.assemble((f"? {query}\n", "cyan"), body)
 
 
 def _lines(told: Sequence[Told]) -> Iterator[Text]:
     for one in told:
-        yield _own(one) if one.support is None else _facet(one)
+        yield Text(f"own: {one.text}", style="dim") if one.support is None else _facet(one, one.support)
 
 
-def _own(one: Told) -> Text:
-    return Text(f"own: {one.text}", style="dim")
-
-
-def _facet(one: Told) -> Text:
-    out = Text(f"+ {one.text}", style="green")
+def _facet(one: Told, support: float) -> Text:
     people = "1 owner" if one.contributors == 1 else f"{one.contributors} owners"
-    out.append(f"\n  support {one.support:.2f}, {people}", style="not green")
+    unnamed = "" if one.evidence else ", not named"
+    out = Text.assemble((f"+ {one.text}", "green"), f"\n  support {support:.2f}, {people}{unnamed}")
     for quote in one.evidence[:2]:
-        out.append(f"\n  | {_short(quote)}", style="dim not green")
+        out.append(f"\n  | {_short(quote)}", style="dim")
     return out
 
 
-def _order(names: Sequence[str]) -> Text:
-    out = Text("ranked\n", style="cyan")
-    out.append("\n".join(f"{place}. {name}" for place, name in enumerate(names, start=1)), style="default")
+def _order(placed: Sequence[Placed], taken: str) -> Text:
+    out = Text("ranked, with reasons", style="cyan")
+    for place, one in enumerate(placed, start=1):
+        mark = " <- liked next" if one.name == taken else ""
+        out.append(f"\n{place}. {one.name}{mark}", style="green" if mark else "default")
+        out.append(f"\n   {one.rationale}", style="dim")
     return out
 
 
-def _news(played: Scene) -> Iterator[RenderableType]:
-    what, updates = played.news
-    if what:
-        yield Text(f"\nPropagated: {what}", style="bold")
-        yield Padding(Text("\n").join(_lines(updates)) if updates else Text("nothing reached the reader"), (0, 2))
+def _news(news: News | None) -> Iterator[RenderableType]:
+    if news:
+        yield Text(f"\nPropagated: {news.what}.", style="bold")
+        yield Padding(_answer("no question asked", news.updates), (0, 0, 0, 2))
 
 
-def _forgotten(played: Scene) -> Iterator[RenderableType]:
-    if played.forgotten:
-        who, rows, left = played.forgotten
-        yield Text(f"\nForgotten: {who} ({rows} rows removed, descendants included)", style="bold")
-        yield Padding(Group(Text(f"? {played.asked[0].query}", style="cyan"), *_lines(left)), (0, 2))
+def _forgotten(forgotten: Forgotten | None) -> Iterator[RenderableType]:
+    if forgotten:
+        rows = f"{forgotten.rows} rows, all that was derived included"
+        yield Text(f"\nForgotten: {forgotten.who} ({rows}). The first question again:", style="bold")
+        yield Padding(_answer(forgotten.query, forgotten.left), (0, 0, 0, 2))
 
 
 def _short(text: str) -> str:

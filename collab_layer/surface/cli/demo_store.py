@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,13 @@ def _hashing() -> Any:
 
     embedder = load().embedders["hashing"].open()
 
+    def embed(text: str) -> list[float]:
+        return [float(value) for value in asyncio.run(embedder.embed([text]))[0]]
+
+    aside = ThreadPoolExecutor(1)  # Mem0 asks from wherever it is, also from inside an event loop
+
     class Hashing(EmbeddingBase):
         def embed(self, text: str, memory_action: str | None = None) -> Any:
-            return [float(value) for value in asyncio.run(embedder.embed([text]))[0]]
+            return aside.submit(embed, text).result()
 
     return Hashing()

@@ -1,0 +1,1 @@
+"""What the layer is worth, measured through its public door."""

@@ -1,0 +1,227 @@
+"""Order candidates by the entity's own things and by what its curated neighbours hold.
+
+In:   `Candidates`, cut to what the reader may see; weights per feature.
+Out:  raw features per candidate, a score per candidate, one sentence of reasons.
+Pure: no clock, no I/O, no randomness. Scores compare within one list only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from collab_layer.errors import InputError
+from collab_layer.types.graph import Bools, Candidates, Floats, Rows, VectorView
+from collab_layer.types.scope import Level
+
+OWN = ("own_centroid", "own_top3", "own_recent")
+"""Features that need nobody else."""
+SHARED = ("evidence", "log_lift", "popularity")
+"""Features that come from other owners."""
+
+DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {
+        "own_centroid": 0.35,
+        "own_top3": 0.2,
+        "own_recent": 0.05,
+        "evidence": 0.5,
+        "log_lift": 0.15,
+        "popularity": 0.1,
+    }
+)
+"""What each standardised feature counts until weights were fitted on the tenant's own cases.
+
+Rounded from fits on the validation cases of two public film sets; see `docs/evidence/lift.md`.
+"""
+
+RECENT_HALF_LIFE = 10.0
+"""Own things, counted from the newest, after which one weighs half in `own_recent`."""
+PRIOR_SHARE, PRIOR_FLOOR = 0.25, 0.02
+"""Smoothing of `log_lift`."""
+
+
+def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, Floats]:
+    """What speaks for each candidate, before any weighting.
+
+    A candidate never speaks for itself: where the entity already has it, it is left out of
+    the own side. What owners at the `facets` level hold counts only for candidates that at
+    least `min_contributors` of them hold, so that no value rests on one of them.
+
+    Args:
+        candidates: c candidates, m own things, k neighbours; ids may repeat.
+        min_contributors: Owners at the `facets` level that must agree, >= 1.
+
+    Returns:
+        Six finite columns of shape (c,), 0 where nothing is known:
+        `own_centroid` cosine with the mean of the own things, in [-1, 1];
+        `own_top3` mean cosine with the three most similar own things, in [-1, 1];
+        `own_recent` as `own_centroid`, weighted `0.5 ** (place / 10)` from the newest;
+        `evidence` `ev(x) = sum of w_v over neighbours that hold x`, w summing to 1, in [0, 1];
+        `log_lift` `log((ev + 0.25 p + 0.02) / (1.25 p + 0.02))` with p the share of visible
+        owners that hold x; 0 for a candidate nobody holds;
+        `popularity` `log(1 + visible holders)`, >= 0.
+
+    Raises:
+        InputError: `min_contributors` is below 1.
+
+    Source:
+        evidence: user-based neighbourhood model, Herlocker et al., SIGIR 1999. Smoothing and
+        half-life: docs/evidence/lift.md.
+    """
+    if min_contributors < 1:
+        raise InputError(f"`min_contributors` is {min_contributors}, it must be at least 1")
+    own = _own(candidates)
+    held = _countable_pairs(candidates, min_contributors)
+    evidence = _evidence(candidates, held)
+    holders = _holders(candidates, held, min_contributors)
+    share = np.minimum(holders / max(candidates.owners_visible, 1), 1.0)
+    lift = np.log((evidence + PRIOR_SHARE * share + PRIOR_FLOOR) / ((1.0 + PRIOR_SHARE) * share + PRIOR_FLOOR))
+    columns = {**own, "evidence": evidence, "log_lift": np.where(holders > 0, lift, 0.0)}
+    return {name: _finite(column) for name, column in {**columns, "popularity": np.log1p(holders)}.items()}
+
+
+def rank(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Score each candidate: `sum over features of weight * z(feature)`.
+
+    Args:
+        columns: Raw features, each of shape (c,). A value that is not finite counts as the
+            mean of its column.
+        weights: Finite and >= 0; a feature without one, or a weight without its feature, counts 0.
+
+    Returns:
+        Shape (c,), finite, higher is better.
+
+    Raises:
+        InputError: A weight is negative or not finite, or columns differ in length.
+    """
+    bad = sorted(name for name, weight in weights.items() if not (np.isfinite(weight) and weight >= 0))
+    if bad:
+        raise InputError(f"the weights of {', '.join(bad)} must be finite and not negative")
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("the feature columns differ in length")
+    size = len(next(iter(columns.values()), ()))
+    scores = np.zeros(size)
+    for name in sorted(columns):
+        scores += weights.get(name, 0.0) * standardise(columns[name])
+    return scores
+
+
+def standardise(column: Floats) -> Floats:
+    """Subtract the mean, divide by the standard deviation over the list; a constant column gives zeros.
+
+    Args:
+        column: Shape (c,). Values that are not finite become 0 in the result.
+    """
+    known = np.isfinite(column)
+    if not known.any():
+        return np.zeros(len(column))
+    scale = float(np.abs(column[known]).max()) or 1.0  # squares of very large values would overflow
+    values = np.where(known, column, 0.0) / scale
+    mean, spread = float(values[known].mean()), float(values[known].std())
+    if spread <= 1e-9:
+        return np.zeros(len(column))
+    return np.where(known, (values - mean) / spread, 0.0)
+
+
+def rationale(raw: Mapping[str, float], *, holders: int) -> str:
+    """One sentence that says what the evidence shows, and no more.
+
+    Args:
+        raw: One candidate's features.
+        holders: Curated neighbours that hold it and may be named, >= 0.
+    """
+    own = max(raw.get("own_centroid", 0.0), raw.get("own_top3", 0.0))
+    said: list[str] = []
+    if holders:
+        said.append(f"{holders} similar {'owner has' if holders == 1 else 'owners have'} it")
+    elif raw.get("evidence", 0.0) > 0:
+        said.append("several similar owners have it")
+    if said and raw.get("log_lift", 0.0) > 0:
+        said[0] += ", more than among everybody"
+    if own >= 0.1:
+        said.append("it is like the entity's own things")
+    elif own <= -0.1:
+        said.append("it is unlike the entity's own things")
+    if raw.get("instruction", 0.0) >= 0.1:
+        said.append("it fits the instruction")
+    return "; ".join(said) or "nothing known speaks for or against it"
+
+
+def _own(candidates: Candidates) -> dict[str, Floats]:
+    vectors, known = _rows(candidates.candidate_vectors, len(candidates.ids))
+    own, has = _rows(candidates.own_vectors, len(candidates.own))
+    if not known.any() or not has.any():
+        return {name: np.zeros(len(candidates.ids)) for name in OWN}
+    own, ids = own[has], candidates.own.ids[has]
+    cosine = vectors @ own.T
+    itself = candidates.ids[:, None] == ids[None, :]
+    recent = 0.5 ** (np.flatnonzero(has) / RECENT_HALF_LIFE)
+    columns = (
+        _like_mean(cosine, itself, own, np.ones(len(own))),
+        _like_top(cosine, itself, 3),
+        _like_mean(cosine, itself, own, recent),
+    )
+    return {name: np.where(known, column, 0.0) for name, column in zip(OWN, columns, strict=True)}
+
+
+def _rows(view: VectorView, size: int) -> tuple[Floats, Bools]:
+    """Float64 vectors of the entities, zeros where one has none, and who has one."""
+    known = view.row >= 0
+    if not len(view.matrix):
+        return np.zeros((size, 1)), np.zeros(size, np.bool_)
+    picked = np.where(known[:, None], view.matrix[np.maximum(view.row, 0)], 0.0).astype(np.float64)
+    return picked, known & (np.abs(picked).max(axis=1, initial=0.0) > 0)
+
+
+def _like_mean(cosine: Floats, itself: Bools, own: Floats, weight: Floats) -> Floats:
+    """Cosine with the weighted mean of the own things, each candidate itself left out."""
+    counted = np.where(itself, 0.0, weight)  # (c, m)
+    # |sum of w_j o_j|, where a candidate in the own list has its own term taken away
+    length = np.linalg.norm(counted @ own, axis=1)
+    total = (counted * cosine).sum(axis=1)
+    return np.clip(np.where(length > 1e-9, total / np.maximum(length, 1e-9), 0.0), -1.0, 1.0)
+
+
+def _like_top(cosine: Floats, itself: Bools, top: int) -> Floats:
+    ordered = -np.sort(-np.where(itself, -np.inf, cosine), axis=1)[:, :top]
+    counted = np.isfinite(ordered)
+    return np.where(counted, ordered, 0.0).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
+
+
+def _countable_pairs(candidates: Candidates, min_contributors: int) -> Bools:
+    """Pairs that may count: owners at the records level, and others where enough agree."""
+    level = candidates.neighbor_level[candidates.hold_neighbor]
+    facets = level == Level.FACETS
+    together = _distinct(candidates.hold_neighbor[facets], candidates.hold_candidate[facets], len(candidates.ids))
+    return (level >= Level.RECORDS) | (facets & (together[candidates.hold_candidate] >= min_contributors))
+
+
+def _distinct(neighbor: Rows, candidate: Rows, size: int) -> Floats:
+    """Distinct neighbours per candidate row, shape (size,)."""
+    pairs = np.unique(np.stack([candidate, neighbor]), axis=1)
+    return np.bincount(pairs[0], minlength=size).astype(np.float64)
+
+
+def _evidence(candidates: Candidates, countable: Bools) -> Floats:
+    pairs = np.unique(np.stack([candidates.hold_candidate[countable], candidates.hold_neighbor[countable]]), axis=1)
+    weight = np.maximum(_finite(candidates.neighbor_weight), 0.0)
+    total = float(weight.sum())
+    share = weight / total if total > 0 else weight
+    held = np.bincount(pairs[0], weights=share[pairs[1]], minlength=len(candidates.ids))
+    return np.minimum(held.astype(np.float64), 1.0)
+
+
+def _holders(candidates: Candidates, countable: Bools, min_contributors: int) -> Floats:
+    """Holders that may be counted: all visible ones if they are enough, else the curated ones that count."""
+    curated = _distinct(candidates.hold_neighbor[countable], candidates.hold_candidate[countable], len(candidates.ids))
+    visible = np.maximum(_finite(candidates.popularity), 0.0)
+    return np.where(visible >= min_contributors, np.maximum(visible, curated), curated)
+
+
+def _finite(column: Floats) -> Floats:
+    return np.where(np.isfinite(column), column, 0.0)
+
+
+__all__ = ["DEFAULT_WEIGHTS", "OWN", "SHARED", "features", "rank", "rationale", "standardise"]

@@ -1,0 +1,45 @@
+"""What was forgotten is in no byte of our files."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from collab_layer import CollabLayer, Sharing
+from collab_layer.config import Settings
+
+SECRET = "zanzibarpassphrase"
+
+
+def residue(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if SECRET.encode() in path.read_bytes().lower()]
+
+
+@pytest.fixture
+def layer(sqlite_url):
+    sharing = Sharing.within_tenant("records")
+    with CollabLayer.open(sqlite_url, sharing=sharing, settings=Settings(worker=False)) as opened:
+        opened.observe("user:ann", "item:dune", text=f"My {SECRET} is the name of a worm", outcome=f"told {SECRET}")
+        opened.observe("user:bob", "item:dune", text="Worms are long")
+        opened.drain()
+        opened.context("user:bob", SECRET)
+        yield opened
+
+
+def test_the_words_of_a_forgotten_owner_leave_the_files(layer, tmp_path):
+    assert residue(tmp_path) != []
+    layer.forget("user:ann")
+    assert residue(tmp_path) == []
+
+
+def test_they_also_leave_while_another_process_was_reading(layer, tmp_path, sqlite_url):
+    reader = sqlite3.connect(tmp_path / "collab.db", isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM cards").fetchall()
+    layer.forget("user:ann")
+    reader.execute("ROLLBACK")
+    reader.close()
+    layer.drain()
+    assert residue(tmp_path) == []
