@@ -166,7 +166,7 @@ def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None) -
             if entry.stamp == _stamp(opened, nodes):
                 return entry.memory.model_copy(update={"cached": True}), []
         memory, items, nodes = _fresh(tools, opened, request, raw)
-        cache.put(key, _Entry(_stamp(opened, nodes), reading.audience.until, memory))
+        cache.put(key, _Entry(_stamp(opened, nodes), _until(reading, opened.focus), memory))
         return memory, items
 
 
@@ -175,6 +175,15 @@ def _stamp(opened: Opened, nodes: Sequence[int]) -> _Stamp:
     found = reading.adjacency.versions(reading.connection, reading.tenant, nodes)
     index = reading.index
     return _Stamp(index.rev, index.generation, opened.policy, tuple((node, found[node]) for node in nodes))
+
+
+def _until(reading: Reading, focus: int) -> int:
+    """When an answer ends by itself: a grant, an update or a record it may rest on runs out."""
+    ends = reading.index.cards.valid_to
+    ahead = ends[ends > reading.now]
+    records = int(ahead.min()) if len(ahead) else reading.audience.until
+    told = derived.next_end(reading.connection, reading.tenant, focus, reading.now)
+    return min(reading.audience.until, records, told)
 
 
 def _fresh(

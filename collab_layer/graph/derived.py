@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage
@@ -104,6 +104,12 @@ def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, no
         & derived.c.superseded.is_(None)
     )
     return _load(connection, tenant, where)
+
+
+def next_end(connection: Connection, tenant: str, owner: int, now: int) -> int:
+    """When the next of an owner's items runs out."""
+    where = (derived.c.tenant == tenant) & (derived.c.owner == owner) & (derived.c.expires > now)
+    return connection.execute(select(func.min(derived.c.expires)).where(where)).scalar() or FOREVER
 
 
 def published(connection: Connection, tenant: str, owner: int, keys: Sequence[str]) -> dict[str, Item]:

@@ -117,10 +117,11 @@ class Tap:
             _muted.reset(token)
 
     def written(self, native_id: str, payload: Mapping[str, Any]) -> None:
-        """A memory now reads so."""
+        """A memory now reads so; one that is nobody's, or says nothing, is as good as gone."""
+        if mapping.is_derived(payload):
+            return
         record = mapping.record(self.name, native_id, payload)
-        if record is not None:
-            self._tell(Change(record.ref, record))
+        self._tell(Change(record.ref if record else MemoryRef(backend=self.name, id=native_id), record))
 
     def gone(self, native_id: str) -> None:
         """A memory is no more."""

@@ -40,7 +40,7 @@ def collaborative(
     name: str = NAME,
     limit: int = 3,
     timeout_s: float = 0.25,
-    budget_tokens: int = 600,
+    budget_tokens: int = 400,
     lenient: bool = False,
     write: bool = False,
 ) -> M:

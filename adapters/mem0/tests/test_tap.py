@@ -58,6 +58,15 @@ def test_a_metadata_update_is_seen_as_a_new_version(tapped):
     assert [str(link) for link in after.record.links] == ["tool:pip"]
 
 
+def test_a_memory_whose_words_are_taken_away_is_told_as_gone(chroma):
+    tap = Tap("mem0")
+    chroma.vector_store = tap.store(chroma.vector_store)
+    made = chroma.add("some words", user_id="ann", infer=False)["results"][0]["id"]
+    tap.outbox.take()
+    chroma.update(made, " ")
+    assert told(tap) == [(made, None)]
+
+
 def test_deletions_are_seen_one_by_one_also_of_delete_all(tapped):
     memory, tap = tapped
     ids = [memory.add(f"note {n}", user_id="ann", infer=False)["results"][0]["id"] for n in range(3)]
