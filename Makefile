@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False
@@ -26,13 +27,13 @@ demo: $(STAMP) ## Two columns over real Mem0 stores: alone, and with neighbours
 	$(BIN)/collab demo
 
 test: $(STAMP) ## The tests, in a few minutes
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(PYTEST)
 
 test-slow: $(STAMP) ## Only what takes long or starts a server
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(PYTEST) -m slow
 
 test-all: $(STAMP) ## Everything
-	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow"
 
 check: $(STAMP) ## Lint, format, types, import directions, changelog fragments
 	$(BIN)/ruff check

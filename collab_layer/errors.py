@@ -11,6 +11,7 @@
     ├── PluginError                a plugin could not be loaded; carries its name
     ├── StoreError                 our own database
     │   ├── StoreBusyError         (retryable) locked by another process
+    │   │   └── StoreConflictError (retryable) another process wrote the same rows first
     │   ├── StoreFullError         the disk is full
     │   ├── StoreReadOnlyError     the file or the disk cannot be written
     │   ├── StoreUnavailableError  (retryable) cannot be reached or opened
@@ -141,6 +142,12 @@ class StoreBusyError(StoreError):
 
     code = "store_busy"
     retryable = True
+
+
+class StoreConflictError(StoreBusyError):
+    """Another process wrote the same rows first; try again."""
+
+    code = "store_conflict"
 
 
 class StoreFullError(StoreError):

@@ -8,7 +8,7 @@ one cache and one worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -18,20 +18,20 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from collab_layer.config import Settings
-from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError
+from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, UnknownIdError
 from collab_layer.flows import bring, erase, explain, share, work
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import observe as observe_flow
 from collab_layer.flows import rank as rank_flow
 from collab_layer.flows.context import Cache, Request
 from collab_layer.flows.tools import Tools
-from collab_layer.graph.names import open_tenant
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.manager import Plugins, load
 from collab_layer.ports.backend import Can, Change, Embeds, MemoryBackend, check_promises, require
 from collab_layer.ports.clock import Clock, system_clock
 from collab_layer.ports.models import Embedder
 from collab_layer.stages import rules
+from collab_layer.stages.features import BUILTIN
 from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
@@ -112,7 +112,6 @@ class AsyncCollabLayer:
         try:
             core = await _compose(url, used, threads, embedder, clock)
             layer = cls(core, Scope(tenant=_tenant(tenant)))
-            await core.tools.in_thread(open_tenant, core.tools.store.database, layer._scope.tenant)
             if sharing is not None:
                 await share.set_policy(core.tools, layer._scope.tenant, sharing)
             for backend in backends:
@@ -127,14 +126,12 @@ class AsyncCollabLayer:
     def for_tenant(self, tenant: str) -> Self:
         """The same engine for another tenant; as the operator again."""
         self._alive()
-        scope = Scope(tenant=_tenant(tenant))
-        # A row in an embedded or nearby database; made here so that the view is ready to use.
-        open_tenant(self._core.tools.store.database, scope.tenant)
-        return type(self)(self._core, scope)
+        return type(self)(self._core, Scope(tenant=_tenant(tenant)))
 
     def as_(self, principal: EntityLike, purpose: str | None = None) -> Self:
         """The same tenant, acting for a principal: it reads what it was granted, and writes as itself."""
-        scope = Scope(tenant=self._scope.tenant, principal=Entity.parse(principal), purpose=purpose)
+        acting = checked_text(purpose)
+        scope = Scope(tenant=self._scope.tenant, principal=Entity.parse(principal), purpose=acting)
         return type(self)(self._core, scope)
 
     @property
@@ -162,6 +159,7 @@ class AsyncCollabLayer:
             require(backend, Can.WRITE)
             tools.delivering.add(backend.name)
         tools.backends[backend.name] = backend
+        await tools.in_thread(work.unpark, tools, self.tenant)
         if self._core.own_embedder and Can.EMBED in backend.can and isinstance(backend, Embeds):
             self._core.own_embedder = False
             tools.embedder = backend.embedder
@@ -195,7 +193,7 @@ class AsyncCollabLayer:
             parts |= {"outcome": outcome, "at": at, "key": key, "weight": weight}
             batch: Sequence[Interaction] = [_checked(Interaction, actor=actor, **parts)]
         else:
-            batch = [actor] if isinstance(actor, Interaction) else list(actor)
+            batch = [actor] if isinstance(actor, Interaction) else _listed(actor)
         if not batch:
             return []
         ids = await observe_flow.observe(tools, self._scope, batch)
@@ -274,11 +272,11 @@ class AsyncCollabLayer:
 
     async def explain(self, id: str) -> Lineage:
         """Every source of a derived item, as far as the reader may know it."""
-        return await explain.explain(self._alive(), self._scope, id)
+        return await explain.explain(self._alive(), self._scope, _id(id))
 
     async def derived(self, id: str) -> Facet:
         """A derived item by its id, under today's grants."""
-        return await explain.shown(self._alive(), self._scope, id)
+        return await explain.shown(self._alive(), self._scope, _id(id))
 
     async def health(self) -> Health:
         """How the database, the work and every store are doing; down, degraded and empty apart."""
@@ -325,7 +323,7 @@ class AsyncCollabLayer:
 
     async def revoke(self, grant_id: str) -> None:
         """End a grant at once."""
-        await share.revoke(self._alive(), self._scope, grant_id)
+        await share.revoke(self._alive(), self._scope, _id(grant_id))
         self._core.nudge()
 
     async def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
@@ -334,7 +332,7 @@ class AsyncCollabLayer:
         Args:
             what: `user:alice`, an id from `observe`, `context` or `explain`, or a `MemoryRef`.
         """
-        subject = what if isinstance(what, (Entity, MemoryRef)) else str(what)
+        subject = what if isinstance(what, (Entity, MemoryRef)) else _id(what)
         receipt = await erase.forget(self._alive(), self._scope, subject)
         self._core.nudge()
         return receipt
@@ -373,8 +371,9 @@ class AsyncCollabLayer:
             await asyncio.gather(core.worker, return_exceptions=True)
         for backend in core.tools.backends.values():
             await backend.aclose()
-        core.tools.threads.shutdown(wait=True)
-        core.tools.store.close()
+        # Off the caller's loop: it waits for what the threads have in hand.
+        await asyncio.to_thread(core.tools.threads.shutdown)
+        await asyncio.to_thread(core.tools.store.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -436,7 +435,8 @@ async def _compose(
 
 def _scorer(plugins: Plugins, settings: Settings) -> rules.Scorer:
     path = settings.rule_file()
-    extra = list(plugins.features.values())
+    # A feature under a built-in's name would change what every preset means.
+    extra = [feature for name, feature in plugins.features.items() if name not in BUILTIN]
     if path is None:
         if settings.rules not in plugins.domains:
             known = ", ".join(sorted(plugins.domains))
@@ -450,9 +450,24 @@ def _scorer(plugins: Plugins, settings: Settings) -> rules.Scorer:
 
 
 def _tenant(name: str) -> str:
-    if not name or len(name) > 128 or any(char.isspace() or ord(char) < 32 for char in name):
+    bad = not isinstance(name, str) or not name or len(name) > 128  # pyright: ignore[reportUnnecessaryIsInstance]
+    if bad or any(char.isspace() or ord(char) < 32 for char in name):
         raise InputError("a tenant is named by 1 to 128 characters without white space")
-    return name
+    return checked_text(name)
+
+
+def _id(text: str) -> str:
+    """An id as it may be looked for; what no database could hold is as unknown as any other."""
+    try:
+        return checked_text(str(text))
+    except InputError as error:
+        raise UnknownIdError(str(text)) from error
+
+
+def _listed(batch: Sequence[Interaction]) -> list[Interaction]:
+    if not isinstance(batch, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]  callers pass anything
+        raise InputError(f"a {type(batch).__name__} is no actor; name an entity, or pass a list of Interaction")
+    return list(batch)
 
 
 def _checked(kind: type[Interaction], **parts: Any) -> Interaction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -53,14 +54,24 @@ class LoopThread:
         if not self._thread.is_alive():
             call.close()
             raise LayerClosedError
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        except CancelledError as error:
+            raise LayerClosedError from error
 
     def stop(self) -> None:
-        """End the loop and its thread."""
+        """End the loop and its thread; calls of other threads that still wait end with `LayerClosedError`."""
         if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+
+    async def _cancel_all(self) -> None:
+        waiting = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 class CollabLayer:
@@ -225,11 +236,10 @@ class CollabLayer:
         self.close()
 
 
-for _name in dir(CollabLayer):
+for _name, _own in vars(CollabLayer).items():
     # Written once, in `AsyncCollabLayer`.
-    _own, _theirs = (
-        getattr(CollabLayer, _name),
-        getattr(AsyncCollabLayer, "aclose" if _name == "close" else _name, None),
-    )
-    if not _name.startswith("_") and callable(_own) and not isinstance(_own, type) and _theirs is not None:
-        getattr(_own, "__func__", _own).__doc__ = _theirs.__doc__
+    _theirs = vars(AsyncCollabLayer).get("aclose" if _name == "close" else _name)
+    if not _name.startswith("_") and _theirs is not None:
+        _own.__doc__ = _theirs.__doc__
+        if isinstance(_own, classmethod):
+            _own.__func__.__doc__ = _theirs.__func__.__doc__

@@ -14,8 +14,8 @@ def main() -> None:
     with CollabLayer.open(str(FOLDER / "collab.db")) as layer:
         memory = collaborative(offline_memory(), layer=layer, timeout_s=5)
         memory.add(
-            "ambiguous import in go build: the genproto module was split. "
-            "Fix: go get google.golang.org/genproto@latest, then go mod tidy",
+            "go build says ambiguous import, genproto found in multiple modules: "
+            "go get google.golang.org/genproto@latest, then go mod tidy, fixed it.",
             agent_id="coder-a",
             infer=False,
         )

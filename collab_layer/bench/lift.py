@@ -155,7 +155,7 @@ async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Prog
 
 
 async def _describe(layer: Layer, data: DataSet, tell: Progress) -> None:
-    items = sorted(data.texts)
+    items = sorted({event.item for held in data.histories.values() for event in held})
     for start in range(0, len(items), BATCH):
         part = items[start : start + BATCH]
         await layer.observe(

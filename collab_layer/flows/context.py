@@ -207,7 +207,8 @@ def _fresh(
     maker = _Maker(tools, opened, request, sharing, hood)
     lessons, front = maker.lessons(vector) if request.query else ([], [])
     made = [*front, *lessons, *maker.facets(read), *maker.updates()]
-    shown, tokens = _pack(made, request.budget_tokens)
+    erased = derived.is_erased(reading.connection, reading.tenant, [facet.id for facet, _ in made])
+    shown, tokens = _pack([pair for pair in made if pair[0].id not in erased], request.budget_tokens)
     memory = empty.model_copy(
         update={
             "facets": tuple(view.with_refs(reading, [facet for facet, _ in shown])),

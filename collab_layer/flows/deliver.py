@@ -20,6 +20,8 @@ from collab_layer.types.update import Source, Update
 
 BATCH = 200
 MAX_ATTEMPTS = 5
+PARKED = "parked"
+"""State of what a store refused five times; an outage does not count."""
 
 
 async def deliver(tools: Tools, tenant: str) -> int:
@@ -36,12 +38,14 @@ async def deliver(tools: Tools, tenant: str) -> int:
             if gone:
                 await backend.retract(gone)
                 await tools.in_thread(_forget, tools, tenant, name, gone)
-            updates = await tools.in_thread(_pending, tools, tenant, name)
+            updates, withheld = await tools.in_thread(_pending, tools, tenant, name)
+            await tools.in_thread(_forget, tools, tenant, name, withheld)
             receipts = await backend.write(updates) if updates else []
             native = {receipt.key: receipt.native_id for receipt in receipts}
             await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
-        except BackendError:
-            await tools.in_thread(_failed, tools, tenant, name)
+        except BackendError as error:
+            if not error.retryable:
+                await tools.in_thread(_failed, tools, tenant, name)
             raise
         settled += len(gone) + len(updates)
     return settled
@@ -57,13 +61,13 @@ def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
         )
 
 
-def _pending(tools: Tools, tenant: str, backend: str) -> list[Update]:
-    """What waits, checked once more: a grant may have ended while it waited."""
+def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], list[str]]:
+    """What waits, checked once more, and what is not to be sent any more: a grant may have ended."""
     d, now = deliveries.c, tools.now()
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection)
-        waiting = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending") & (d.attempts < MAX_ATTEMPTS)
+        waiting = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending")
         ids = list(connection.execute(select(d.item).where(waiting).order_by(d.at).limit(BATCH)).scalars())
         items = derived.get(connection, tenant, ids)
         wanted = {id_ for item in items.values() for id_ in (item.owner, *item.principals, *item.links)}
@@ -96,7 +100,8 @@ def _pending(tools: Tools, tenant: str, backend: str) -> list[Update]:
                         sources=sources,
                     )
                 )
-        return out
+        sent = {update.id for update in out}
+        return out, [id_ for id_ in ids if id_ not in sent]
 
 
 def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native: dict[str, str]) -> None:
@@ -129,8 +134,6 @@ def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None
 def _failed(tools: Tools, tenant: str, backend: str) -> None:
     d = deliveries.c
     with tools.store.database.write() as connection:
-        connection.execute(
-            update(deliveries)
-            .where(d.tenant == tenant, d.backend == backend, d.state == "pending")
-            .values(attempts=d.attempts + 1)
-        )
+        mine = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending")
+        connection.execute(update(deliveries).where(mine).values(attempts=d.attempts + 1))
+        connection.execute(update(deliveries).where(mine, d.attempts >= MAX_ATTEMPTS).values(state=PARKED))

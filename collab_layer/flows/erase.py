@@ -16,7 +16,7 @@ from sqlalchemy import Connection, func, insert, select
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, names
-from collab_layer.graph.cards import by_ref, card_id
+from collab_layer.graph.cards import card_id, existing
 from collab_layer.graph.erasing import (
     Removed,
     cards_gone,
@@ -25,6 +25,7 @@ from collab_layer.graph.erasing import (
     fence,
     interactions_gone,
 )
+from collab_layer.graph.ids import number_of
 from collab_layer.graph.tables import cards, deliveries, interactions, receipts
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
@@ -89,12 +90,12 @@ def _remove(
             raise UnknownIdError(what.id)
         _own(connection, scope, _actors(connection, tenant, numbers), what.id)
         interactions_gone(connection, adjacency, tenant, numbers, removed)
-        rest = by_ref(connection, tenant, [(what.backend, what.id)])
+        rest = [card.id for card in existing(connection, tenant, [(what.backend, what.id)]).values()]
         derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset(), removed)
         cards_gone(connection, tenant, rest, removed)
         return
     text = str(what)
-    number = _number(text)
+    number = number_of(text)
     if ":" in text:
         entity = Entity.parse(what)
         id_ = names.find(connection, tenant, [str(entity)]).get(str(entity))
@@ -115,7 +116,7 @@ def _remove(
     elif text.startswith("d") and (item := derived.get(connection, tenant, [text]).get(text)):
         _own(connection, scope, [item.owner, *item.principals], text)
         derived_gone(connection, tenant, [text], frozenset(), removed)
-        removed.add("derived", derived.drop(connection, tenant, [text]))
+        removed.add("derived", derived.suppress(connection, tenant, text))
     else:
         raise UnknownIdError(text)
 
@@ -128,13 +129,6 @@ def _own(connection: Connection, scope: Scope, owners: Sequence[int], subject: s
     mine = names.find(connection, scope.tenant, [name]).get(name)
     if mine not in owners:
         raise NotPermittedError(name, "forget", subject)
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text[1:], 16)
-    except ValueError:
-        return None
 
 
 def _actors(connection: Connection, tenant: str, numbers: Sequence[int]) -> list[int]:

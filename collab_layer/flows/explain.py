@@ -6,8 +6,10 @@ from sqlalchemy import select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import view
+from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, names, outbox
+from collab_layer.graph.ids import number_of
 from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
 from collab_layer.graph.store import Opened, table_counts
@@ -112,10 +114,9 @@ def _source(opened: Opened, scope: Scope, one: tuple[str, int, float], card: Car
 
 def _interaction(opened: Opened, scope: Scope, id_: str) -> Lineage:
     reading, i = opened.reading, interactions.c
-    try:
-        number = int(id_[1:], 16)
-    except ValueError as error:
-        raise UnknownIdError(id_) from error
+    number = number_of(id_)
+    if number is None:
+        raise UnknownIdError(id_)
     row = reading.connection.execute(
         select(i.actor, i.text, i.verb, i.at).where(i.tenant == reading.tenant, i.id == number)
     ).first()
@@ -132,6 +133,9 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
     with tools.store.database.read() as connection:
         waiting, parked = outbox.counts(connection, tenant)
         counts = {**table_counts(connection, tenant), "waiting": waiting, "parked": parked}
+        refused = connection.execute(
+            select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == PARKED).limit(1)
+        ).first()
         stuck = connection.execute(
             select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == "retracting").limit(1)
         ).first()
@@ -140,6 +144,8 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
     if parked:
         detail = f"{parked} entities were parked after repeated failures; see the log"
         parts.append(PartHealth(name="work", condition="degraded", detail=detail))
+    if refused is not None:
+        parts.append(PartHealth(name="deliveries", condition="degraded", detail="a store refused items five times"))
     if stuck is not None:
         parts.append(PartHealth(name="deliveries", condition="degraded", detail="an erasure is still to be delivered"))
     return parts, counts

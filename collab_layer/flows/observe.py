@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import select
 
-from collab_layer.errors import InputError, NotPermittedError, StoreBusyError
+from collab_layer.errors import InputError, NotPermittedError, StoreConflictError
 from collab_layer.flows.erase import forget_cards
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import writer
@@ -34,6 +34,8 @@ async def observe(tools: Tools, scope: Scope, batch: Sequence[Interaction]) -> l
     if len(batch) > MAX_BATCH:
         raise InputError(f"{len(batch)} interactions at once, at most {MAX_BATCH} are allowed; pass them in parts")
     for item in batch:
+        if not isinstance(item, Interaction):  # pyright: ignore[reportUnnecessaryIsInstance]  callers pass anything
+            raise InputError(f"a {type(item).__name__} is no Interaction; pass Interaction(actor=..., ...)")
         _may_speak(scope, item)
     return await tools.in_thread(_store, tools, scope.tenant, batch)
 
@@ -41,7 +43,8 @@ async def observe(tools: Tools, scope: Scope, batch: Sequence[Interaction]) -> l
 async def observe_changes(tools: Tools, scope: Scope, backend: str, changes: Sequence[Change]) -> int:
     """Take in what changed in a store: records are remembered, vanished ones forgotten; how many."""
     own = await tools.in_thread(_own_writes, tools, scope.tenant, backend, [change.ref.id for change in changes])
-    news = [change for change in changes if change.ref.id not in own]
+    # Of several changes of one memory the last is what holds.
+    news = list({change.ref.id: change for change in changes if change.ref.id not in own}.values())
     gone = [change.ref.id for change in news if change.record is None]
     batch = [
         Interaction(
@@ -67,7 +70,7 @@ def _store(tools: Tools, tenant: str, batch: Sequence[Interaction]) -> list[str]
         try:
             with tools.store.database.write() as connection:
                 return writer.observe(connection, tools.store.adjacency, tenant, batch, tools.now())
-        except StoreBusyError:
+        except StoreConflictError:
             # Another process made the same entity or key first; the second look finds it.
             if tried == TRIES - 1:
                 raise

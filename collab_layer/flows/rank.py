@@ -142,7 +142,7 @@ def _quotes(reading: Reading, laid: Candidates) -> dict[tuple[int, int], tuple[s
     rows = np.flatnonzero(
         cards.alive
         & (cards.length > 0)
-        & (cards.at <= reading.now)
+        & (cards.at <= reading.horizon)
         & np.isin(cards.owner, allowed)
         & np.isin(cards.thread, laid.ids)
     )[:200]

@@ -185,7 +185,9 @@ def _save(tools: Tools, loaded: Loaded, worded: Worded) -> int:
         ids = names.resolve(connection, tenant, found, displays)
         links = _edges(connection, tenant, loaded, worded, ids, now)
         _, rev = names.bump(connection, tenant)
-        cards.put(connection, tenant, _cards(tools, loaded, worded, links), loaded.shared, rev, now)
+        drafts = _cards(tools, loaded, worded, links)
+        _drop_outdated(connection, tenant, claim.entity, drafts)
+        cards.put(connection, tenant, drafts, loaded.shared, rev, now)
         derived.put(connection, tenant, planned)
         _queue_deliveries(tools, connection, tenant, planned, now)
         touched = {claim.entity, *(target for event in loaded.events if (target := event.target)), *ids.values()}
@@ -259,6 +261,15 @@ def _cards(tools: Tools, loaded: Loaded, worded: Worded, links: Sequence[tuple[i
             )
         )
     return out
+
+
+def _drop_outdated(connection: Connection, tenant: str, owner: int, drafts: Sequence[CardDraft]) -> None:
+    """What was derived from an older wording of these memories does not hold any more."""
+    before = cards.existing(connection, tenant, [(draft.backend, draft.native_id) for draft in drafts])
+    old = cards.outdated(drafts, before)
+    sources = [cards.card_id(card.id) for card in old] + [interaction_id(card.interaction) for card in old]
+    if sources:
+        derived.drop(connection, tenant, sorted(derived.descendants(connection, tenant, sources)), frozenset([owner]))
 
 
 def _count_degree(tools: Tools, connection: Connection, tenant: str, entity: int, rev: int) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
+from typing import NamedTuple
 
 from sqlalchemy import select
 
@@ -29,40 +31,52 @@ FOLD_AT, FOLD_EVERY = 64, 50
 """Deltas at which a node is packed ahead of its turn, and how many steps lie between two looks."""
 
 
-async def step(tools: Tools, tenant: str, *, ignore_due: bool = False) -> int | None:
-    """Work off one entity; how many interactions, None if nothing is due."""
-    claim = await tools.in_thread(_claim, tools, tenant, ignore_due)
+class Step(NamedTuple):
+    """One entity's turn: how many interactions were settled, or that it waits out an outage."""
+
+    entity: int
+    settled: int
+    waits: bool = False
+
+
+async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Collection[int] = ()) -> Step | None:
+    """Work off one entity; None if nothing is due."""
+    claim = await tools.in_thread(_claim, tools, tenant, ignore_due, but)
     if claim is None:
         return None
     try:
-        return await spread(tools, claim)
+        return Step(claim.entity, await spread(tools, claim))
     except StaleLeaseError:
         await tools.in_thread(_release, tools, claim)
-        return 0
     except LayerClosedError:
         raise
     except (CollabError, OSError) as error:
-        await _failed(tools, claim, error)
-        return 0
+        waits = isinstance(error, OSError) or error.retryable
+        await _failed(tools, claim, error, waits)
+        return Step(claim.entity, 0, waits)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         # A plugin's linker, embedder or store broke its promise: this entity waits, the others go on.
-        await _failed(tools, claim, error)
-        return 0
+        await _failed(tools, claim, error, False)
+    return Step(claim.entity, 0)
 
 
 async def drain(tools: Tools, tenant: str) -> int:
     """Work off everything that is not parked, retries included; how many interactions were settled.
 
-    What another worker holds is waited for, at most as long as its lease.
+    What another worker holds is waited for, at most as long as its lease. What waits for a
+    store that is down is left waiting; `health` counts it.
     """
     total = 0
+    waiting: set[int] = set()
     while await tools.in_thread(_fold, tools, tenant):
         pass
     while True:
-        done = await step(tools, tenant, ignore_due=True)
+        done = await step(tools, tenant, ignore_due=True, but=waiting)
         if done is not None:
-            total += done
-        elif await tools.in_thread(_waiting, tools, tenant):
+            total += done.settled
+            if done.waits:
+                waiting.add(done.entity)
+        elif await tools.in_thread(_waiting, tools, tenant) > len(waiting):
             await asyncio.sleep(0.02)
         else:
             break
@@ -105,17 +119,26 @@ async def _deliver(tools: Tools, tenant: str) -> int:
         return 0
 
 
-async def _failed(tools: Tools, claim: Claim, error: Exception) -> None:
+async def _failed(tools: Tools, claim: Claim, error: Exception, waits: bool) -> None:
     reason = f"{type(error).__name__}: {error}"
-    if await tools.in_thread(_fail, tools, claim, reason):
+    if await tools.in_thread(_fail, tools, claim, reason, waits):
         log.error("work of entity %d was parked after %d tries: %s", claim.entity, outbox.MAX_ATTEMPTS, reason)
 
 
-def _claim(tools: Tools, tenant: str, ignore_due: bool) -> Claim | None:
+def unpark(tools: Tools, tenant: str) -> int:
+    """A store came back: what was parked is tried again."""
+    with tools.store.database.read() as connection:
+        if outbox.counts(connection, tenant)[1] == 0:
+            return 0
+    with tools.store.database.write() as connection:
+        return outbox.unpark(connection, tenant, tools.now())
+
+
+def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) -> Claim | None:
     if not _waiting(tools, tenant):  # most looks find nothing: do not take the write lock
         return None
     with tools.store.database.write() as connection:
-        return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due)
+        return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due, but=but)
 
 
 def _fold(tools: Tools, tenant: str) -> int:
@@ -139,9 +162,9 @@ def _release(tools: Tools, claim: Claim) -> None:
         outbox.release(connection, claim)
 
 
-def _fail(tools: Tools, claim: Claim, reason: str) -> bool:
+def _fail(tools: Tools, claim: Claim, reason: str, waits: bool) -> bool:
     with tools.store.database.write() as connection:
-        return outbox.fail(connection, claim, tools.now(), reason)
+        return outbox.fail(connection, claim, tools.now(), reason, retryable=waits)
 
 
 def _tenants(tools: Tools, tenant: str | None) -> list[str]:

@@ -70,16 +70,21 @@ def card_id(number: int) -> str:
 
 
 def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared: Level, rev: int, now: int) -> None:
-    """Store cards; one that has the same reference is replaced."""
+    """Store cards; one with the same reference is replaced, under its old id if its version is the same."""
     if not drafts:
         return
     drafts = list({(draft.backend, draft.native_id): draft for draft in drafts}.values())
-    bury(connection, tenant, by_ref(connection, tenant, [(draft.backend, draft.native_id) for draft in drafts]), rev)
+    before = existing(connection, tenant, [(draft.backend, draft.native_id) for draft in drafts])
+    numbers = {key: old.id for key, old in before.items()}
+    fresh = {draft.native_id for draft in drafts if _outdated(draft, before)}
+    bury(connection, tenant, [old.id for (_, native), old in before.items() if native in fresh], rev)
+    _clear(connection, tenant, [old.id for (_, native), old in before.items() if native not in fresh])
     readable = shared >= Level.RECORDS
     rows: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for draft in drafts:
-        number = next_id()
+        kept = None if draft.native_id in fresh else numbers.get((draft.backend, draft.native_id))
+        number = next_id() if kept is None else kept
         counted = Counter(draft.hashed).most_common(MAX_TERMS) if readable and draft.quarantine is None else []
         rows.append(_row(tenant, number, draft, readable, sum(tf for _, tf in counted), rev, now))
         words += [{"tenant": tenant, "term": term, "card": number, "tf": min(tf, 30_000)} for term, tf in counted]
@@ -87,25 +92,54 @@ def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared
     upsert(connection, terms, words)
 
 
-def by_ref(connection: Connection, tenant: str, refs: Sequence[tuple[str, str]]) -> list[int]:
-    """Ids of the cards with these (backend, native id)."""
-    found: list[int] = []
+@dataclass(frozen=True, slots=True)
+class OldCard:
+    """A card that a draft may replace."""
+
+    id: int
+    interaction: int
+    version: str
+
+
+def existing(
+    connection: Connection, tenant: str, refs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], OldCard]:
+    """The cards with these (backend, native id)."""
+    found: dict[tuple[str, str], OldCard] = {}
+    c = cards.c
     for start in range(0, len(refs), 200):
-        found += connection.execute(
-            select(cards.c.id).where(
-                cards.c.tenant == tenant,
-                tuple_(cards.c.backend, cards.c.native_id).in_(list(refs[start : start + 200])),
+        rows = connection.execute(
+            select(c.id, c.backend, c.native_id, c.interaction, c.version).where(
+                c.tenant == tenant, tuple_(c.backend, c.native_id).in_(list(refs[start : start + 200]))
             )
-        ).scalars()
+        )
+        found.update(((row.backend, row.native_id), OldCard(row.id, row.interaction, row.version)) for row in rows)
     return found
+
+
+def outdated(drafts: Sequence[CardDraft], before: dict[tuple[str, str], OldCard]) -> list[OldCard]:
+    """Cards whose memory has another version now: what rests on them does not hold any more."""
+    return [before[(draft.backend, draft.native_id)] for draft in drafts if _outdated(draft, before)]
+
+
+def _outdated(draft: CardDraft, before: dict[tuple[str, str], OldCard]) -> bool:
+    old = before.get((draft.backend, draft.native_id))
+    return old is not None and old.version != draft.version
+
+
+def _clear(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
+    """Make room for the same cards, read again."""
+    for start in range(0, len(ids), 400):
+        part = list(ids[start : start + 400])
+        connection.execute(delete(terms).where(terms.c.tenant == tenant, terms.c.card.in_(part)))
+        connection.execute(delete(cards).where(cards.c.tenant == tenant, cards.c.id.in_(part)))
 
 
 def bury(connection: Connection, tenant: str, ids: Sequence[int], rev: int) -> None:
     """Remove cards with their words; every process's index learns it by the graves."""
     for start in range(0, len(ids), 400):
         part = list(ids[start : start + 400])
-        connection.execute(delete(terms).where(terms.c.tenant == tenant, terms.c.card.in_(part)))
-        connection.execute(delete(cards).where(cards.c.tenant == tenant, cards.c.id.in_(part)))
+        _clear(connection, tenant, part)
         upsert(connection, graves, [{"tenant": tenant, "card": card, "rev": rev} for card in part])
 
 

@@ -20,6 +20,8 @@ from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
 ERASED = "erased"
+FORGOTTEN = "forgotten"
+"""Marks of rows that hold no words any more: a distilled facet's trace, and an item that must not be made again."""
 _CHUNK = 400
 
 
@@ -80,7 +82,7 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
     )
     connection.execute(
         update(derived)
-        .where(d.tenant == tenant, d.id == bindparam("this"), d.superseded != ERASED)
+        .where(d.tenant == tenant, d.id == bindparam("this"), d.superseded != ERASED, d.superseded != FORGOTTEN)
         .values(superseded=None),
         [{"this": item.id} for item in items],
     )
@@ -172,12 +174,24 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
     return count
 
 
+def suppress(connection: Connection, tenant: str, id_: str) -> int:
+    """Erase an item by its own id; an empty row stays, so that it is not made again."""
+    drop(connection, tenant, [id_])
+    connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item == id_))
+    connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id == id_))
+    blank = Item(id_, 0, FacetKind.LESSON, FORGOTTEN, "", 0.0, Level.RECORDS, (), (), "")
+    connection.execute(derived.insert(), [{**_row(tenant, blank), "superseded": FORGOTTEN}])
+    return 1
+
+
 def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
-    """Those of the items that are only the trace of an erased facet."""
+    """Those of the items that are only the trace of something erased."""
     return set(
         connection.execute(
             select(derived.c.id).where(
-                derived.c.tenant == tenant, derived.c.id.in_(list(ids)), derived.c.superseded == ERASED
+                derived.c.tenant == tenant,
+                derived.c.id.in_(list(ids)),
+                derived.c.superseded.in_((ERASED, FORGOTTEN)),
             )
         ).scalars()
     )

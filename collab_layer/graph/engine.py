@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,18 +19,21 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from collab_layer.errors import (
     InputError,
     StoreBusyError,
+    StoreConflictError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
     StoreUnavailableError,
 )
 
-BUSY_TIMEOUT_S = 10.0
+BUSY_TIMEOUT_S = 5.0
+CHECKPOINT_TRIES, CHECKPOINT_PAUSE_S = 40, 0.05
 
 
 class Database:
@@ -97,11 +101,21 @@ class Database:
         """Close every connection; the WAL is folded back by the last one."""
         self.engine.dispose()
 
-    def compact(self) -> None:
-        """Fold the write-ahead log into the file, so that erased bytes leave it too (SQLite)."""
-        if self.sqlite:
+    def compact(self) -> bool:
+        """Fold the write-ahead log into the file, so that erased bytes leave it too (SQLite).
+
+        Readers and writers of other threads and processes are waited for, two seconds at
+        most; whether it worked. Closing the last connection folds it in any case.
+        """
+        if not self.sqlite:
+            return True
+        for _ in range(CHECKPOINT_TRIES):
             with self._translated(), self.engine.connect() as connection:
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+            if not busy:
+                return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
 
     @contextmanager
     def _translated(self) -> Generator[None]:
@@ -109,6 +123,8 @@ class Database:
             yield
         except DBAPIError as error:
             raise self._own(error) from error
+        except PoolTimeoutError as error:
+            raise StoreBusyError(str(self.label), "all its connections are in use; try again") from error
         except sqlite3.Error as error:
             raise self._own(error) from error
 
@@ -116,18 +132,20 @@ class Database:
         text = str(getattr(error, "orig", None) or error)
         label = str(self.label)
         low = text.lower()
-        if "locked" in low or "busy" in low or "deadlock" in low or "could not serialize" in low:
+        if "deadlock" in low or "could not serialize" in low:
+            return StoreConflictError(label, "it collided with another process; try again")
+        if "locked" in low or "busy" in low:
             return StoreBusyError(label, "another process holds the database; try again, or close the other process")
         if "readonly" in low or "read-only" in low:
             return StoreReadOnlyError(label, "it cannot be written; check the rights of the file and its folder")
-        if "full" in low or "no space" in low or "could not extend" in low:
+        if "disk is full" in low or "no space" in low or "could not extend" in low:
             return StoreFullError(label, "the disk is full; nothing was stored, free some space and try again")
         if "unable to open" in low:
             return StoreUnavailableError(label, "it cannot be opened; check that the folder exists and may be written")
         if "not a database" in low:
             return StoreUnavailableError(label, "the file is not a collab-layer database")
         if isinstance(error, IntegrityError):
-            return StoreBusyError(label, "another process wrote the same rows first; try again")
+            return StoreConflictError(label, "another process wrote the same rows first; try again")
         if isinstance(error, OperationalError):
             return StoreUnavailableError(label, f"it cannot be reached: {text.splitlines()[0][:200]}")
         return StoreError(label, text.splitlines()[0][:300])

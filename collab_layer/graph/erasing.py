@@ -15,7 +15,7 @@ from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.cards import card_id
-from collab_layer.graph.names import bump
+from collab_layer.graph.names import bump, ensure
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.tables import (
     adjacency,
@@ -51,6 +51,7 @@ class Removed:
 
 def fence(connection: Connection, tenant: str) -> int:
     """Raise the tenant's generation; every process reloads, every plan in flight is dropped."""
+    ensure(connection, tenant)
     return connection.execute(
         update(tenants)
         .where(tenants.c.tenant == tenant)
@@ -80,6 +81,7 @@ def interactions_gone(
         count = connection.execute(delete(edges).where(e.tenant == tenant, e.interaction.in_(part))).rowcount
         removed.add("edges", count)
         adjacent.unfold(connection, tenant, touched)
+        removed.add("entities", _orphans(connection, tenant, touched))
         connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.interaction.in_(part)))
         count = connection.execute(delete(interactions).where(i.tenant == tenant, i.id.in_(part))).rowcount
         removed.add("interactions", count)
@@ -143,7 +145,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
-    removed.add("entities", 1 + _orphans(connection, adjacent, tenant, around))
+    removed.add("entities", 1 + _orphans(connection, tenant, around))
 
 
 def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
@@ -156,7 +158,7 @@ def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed:
     removed.add("derived", len(ids))
 
 
-def _orphans(connection: Connection, adjacent: Adjacency, tenant: str, around: Sequence[int]) -> int:
+def _orphans(connection: Connection, tenant: str, around: Sequence[int]) -> int:
     """Topics that only the erased texts had named; their names are words of those texts."""
     count = 0
     for start in range(0, len(around), _CHUNK):

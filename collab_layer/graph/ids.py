@@ -7,6 +7,7 @@ that nobody has to hand numbers out.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
@@ -38,3 +39,14 @@ class IdMaker:
 
 
 next_id = IdMaker()
+if hasattr(os, "register_at_fork"):  # two children of one process must not share its number
+    os.register_at_fork(after_in_child=next_id.__init__)
+
+
+def number_of(id_: str) -> int | None:
+    """The number behind an opaque id such as `i1a2b`; None if there is none."""
+    try:
+        number = int(id_[1:], 16)
+    except ValueError:
+        return None
+    return number if 0 <= number < 2**63 else None

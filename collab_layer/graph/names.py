@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy import Connection, select, update
 
-from collab_layer.graph.engine import Database, upsert
+from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import entities, settings, tenants
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import Sharing
@@ -20,29 +20,26 @@ _CHUNK = 500
 SALT = "salt"
 
 
-def open_tenant(database: Database, tenant: str) -> None:
-    """Make the tenant's row if it is not there."""
-    with database.read() as connection:
-        if connection.execute(select(tenants.c.rev).where(tenants.c.tenant == tenant)).first():
-            return
-    with database.write() as connection:
-        row = {
-            "tenant": tenant,
-            "sharing": Sharing.private().model_dump_json(),
-            "generation": 0,
-            "policy": 0,
-            "next_entity": 1,
-            "rev": 1,
-        }
-        upsert(connection, tenants, [row])
-        upsert(connection, settings, [{"tenant": tenant, "name": SALT, "value": secrets.token_hex(16)}])
+def ensure(connection: Connection, tenant: str) -> None:
+    """Make the tenant's row and secret if they are not there; private, as every new tenant is."""
+    row = {
+        "tenant": tenant,
+        "sharing": Sharing.private().model_dump_json(),
+        "generation": 0,
+        "policy": 0,
+        "next_entity": 1,
+        "rev": 1,
+    }
+    upsert(connection, tenants, [row])
+    upsert(connection, settings, [{"tenant": tenant, "name": SALT, "value": secrets.token_hex(16)}])
 
 
 def salt(connection: Connection, tenant: str) -> str:
     """The tenant's secret for pseudonyms."""
-    return connection.execute(
+    found = connection.execute(
         select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == SALT)
-    ).scalar_one()
+    ).scalar()
+    return found or ""  # a tenant that nothing was written to yet has nobody to name
 
 
 def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, int]:
@@ -95,10 +92,14 @@ def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tupl
     Returns:
         The first reserved entity id, and the new revision.
     """
-    row = connection.execute(
+    raised = (
         update(tenants)
         .where(tenants.c.tenant == tenant)
         .values(rev=tenants.c.rev + 1, next_entity=tenants.c.next_entity + entities_made)
         .returning(tenants.c.next_entity, tenants.c.rev)
-    ).one()
+    )
+    row = connection.execute(raised).first()
+    if row is None:
+        ensure(connection, tenant)
+        row = connection.execute(raised).one()
     return row.next_entity - entities_made, row.rev

@@ -8,10 +8,11 @@ meanwhile, changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, false, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, false, func, select, true, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.ids import next_id
@@ -19,6 +20,7 @@ from collab_layer.graph.tables import outbox, tenants, work
 
 SECOND = 1_000_000
 LEASE = 60 * SECOND
+OUTAGE_DELAY = 5 * SECOND
 MAX_ATTEMPTS = 5
 MAX_BATCH = 500
 """Interactions of one entity that one claim takes on."""
@@ -37,8 +39,10 @@ class Claim:
     interactions: tuple[int, ...]
 
 
-def claim(connection: Connection, tenant: str, now: int, *, ignore_due: bool = False) -> Claim | None:
-    """Lease the entity that has waited longest; None if nothing is due."""
+def claim(
+    connection: Connection, tenant: str, now: int, *, ignore_due: bool = False, but: Collection[int] = ()
+) -> Claim | None:
+    """Lease the entity that has waited longest, none of `but`; None if nothing is due."""
     w = work.c
     query = (
         select(w.entity, w.attempts, w.refresh)
@@ -46,6 +50,8 @@ def claim(connection: Connection, tenant: str, now: int, *, ignore_due: bool = F
         .order_by(w.due, w.entity)
         .limit(1)
     )
+    if but:
+        query = query.where(w.entity.not_in(list(but)))
     if not ignore_due:
         query = query.where(w.due <= now)
     if connection.dialect.name != "sqlite":
@@ -55,7 +61,7 @@ def claim(connection: Connection, tenant: str, now: int, *, ignore_due: bool = F
         return None
     token = next_id()
     connection.execute(
-        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE)
+        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE, refresh=False)
     )
     pending = connection.execute(
         select(outbox.c.interaction)
@@ -79,7 +85,7 @@ def check(connection: Connection, held: Claim, name: str) -> None:
     if token != held.token:
         raise StaleLeaseError(name, "another worker has taken it over")
     generation = connection.execute(
-        _locked(connection, select(tenants.c.generation).where(tenants.c.tenant == held.tenant), read=True)
+        _locked(connection, select(tenants.c.generation).where(tenants.c.tenant == held.tenant))
     ).scalar_one()
     if generation != held.generation:
         raise StaleLeaseError(name, "something was erased meanwhile; it is planned anew")
@@ -99,31 +105,48 @@ def settle(connection: Connection, held: Claim, now: int) -> None:
         select(func.count()).where(outbox.c.tenant == held.tenant, outbox.c.entity == held.entity)
     ).scalar_one()
     row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
-    if left:
-        values = {"pending": left, "refresh": False, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
-        connection.execute(update(work).where(row).values(values))
-    else:
-        connection.execute(delete(work).where(row))
+    if not left:
+        # Unless its grants changed meanwhile: then it is to be read again.
+        connection.execute(delete(work).where(row, work.c.refresh == false()))
+    values = {"pending": left, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
+    connection.execute(update(work).where(row).values(values))
 
 
 def release(connection: Connection, held: Claim) -> None:
     """Give the lease back without a mark against it."""
-    connection.execute(update(work).where(*_mine(held)).values(lease_until=0))
+    connection.execute(update(work).where(*_mine(held)).values(lease_until=0, **_again(held)))
 
 
-def fail(connection: Connection, held: Claim, now: int, reason: str) -> bool:
-    """Note a failure: retry with doubling delays from one second, park after five; whether it was parked."""
-    attempts = held.attempts + 1
+def fail(connection: Connection, held: Claim, now: int, reason: str, *, retryable: bool = False) -> bool:
+    """Note a failure: retry with doubling delays from one second, park after five; whether it was parked.
+
+    An outage (`retryable`) is waited out: it is tried again every few seconds and never parked.
+    """
+    attempts = held.attempts + (0 if retryable else 1)
     parked = attempts >= MAX_ATTEMPTS
+    delay = OUTAGE_DELAY if retryable else SECOND * 2 ** min(attempts - 1, 10)
     values = {
         "attempts": attempts,
         "parked": parked,
         "reason": reason[:500],
-        "due": now + SECOND * 2 ** min(attempts - 1, 10),
+        "due": now + delay,
         "lease_until": 0,
+        **_again(held),
     }
     connection.execute(update(work).where(*_mine(held)).values(values))
     return parked
+
+
+def unpark(connection: Connection, tenant: str, now: int) -> int:
+    """Try everything again that was parked; how many entities."""
+    values = {"parked": False, "attempts": 0, "due": now}
+    return connection.execute(
+        update(work).where(work.c.tenant == tenant, work.c.parked == true()).values(values)
+    ).rowcount
+
+
+def _again(held: Claim) -> dict[str, bool]:
+    return {"refresh": True} if held.refresh else {}
 
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:
@@ -139,7 +162,7 @@ def _mine(held: Claim) -> tuple[ColumnElement[bool], ...]:
     return (work.c.tenant == held.tenant, work.c.entity == held.entity, work.c.token == held.token)
 
 
-def _locked(connection: Connection, query: Select[Any], *, read: bool = False) -> Select[Any]:
+def _locked(connection: Connection, query: Select[Any]) -> Select[Any]:
     if connection.dialect.name == "sqlite":
         return query  # the whole database is ours already
-    return query.with_for_update(read=read)
+    return query.with_for_update()

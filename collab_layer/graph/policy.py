@@ -15,6 +15,7 @@ from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience
 from collab_layer.graph.adjacency import Adjacency, Kind, pick
 from collab_layer.graph.engine import upsert
+from collab_layer.graph.names import ensure
 from collab_layer.graph.tables import cards, grants, tenants, terms, work
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import EVERYONE, Level, Reach, Sharing
@@ -34,6 +35,7 @@ def sharing(connection: Connection, tenant: str) -> Sharing:
 
 def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) -> bool:
     """Record the tenant's policy as a grant by the tenant; whether anything changed."""
+    ensure(connection, tenant)
     if sharing(connection, tenant) == wanted:
         return False
     connection.execute(

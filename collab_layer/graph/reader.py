@@ -32,6 +32,7 @@ from collab_layer.types.graph import (
     Vectors,
 )
 from collab_layer.types.scope import Level
+from collab_layer.types.time import FOREVER
 
 OWN_CAP = 50
 HOLDERS_CAP = 500
@@ -64,6 +65,11 @@ class Reading:
     def visible(self, ids: Ids) -> Bools:
         """Which entities the reader may use as owners."""
         return self.audience.levels(ids, self.index.is_owner(ids)) > Level.NONE
+
+    @property
+    def horizon(self) -> int:
+        """Nothing that happened later is read; in the present a store's clock may run ahead of ours."""
+        return FOREVER if self.as_of is None else self.as_of
 
     def owners_visible(self) -> int:
         """How many owners the reader may use, itself included."""
@@ -159,7 +165,7 @@ def corpus(
     """Readable records that share a word with the query or lie near it; None if nothing is readable."""
     cards = reading.index.cards
     now = reading.now
-    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.at <= now) & (cards.valid_to > now)
+    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.at <= reading.horizon) & (cards.valid_to > now)
     readable &= reading.audience.levels(cards.owner, reading.index.is_owner(cards.owner)) >= Level.RECORDS
     total = int(np.count_nonzero(readable))
     if total == 0:
@@ -327,7 +333,7 @@ def _vector_of(reading: Reading, focus: int) -> Vectors | None:
 
 def _records_of(reading: Reading, owners: Ids) -> dict[int, list[CardText]]:
     cards = reading.index.cards
-    live = cards.alive & np.isin(cards.owner, owners) & (cards.at <= reading.now) & (cards.valid_to > reading.now)
+    live = cards.alive & np.isin(cards.owner, owners) & (cards.at <= reading.horizon) & (cards.valid_to > reading.now)
     rows = np.flatnonzero(live)
     rows = rows[np.argsort(-cards.at[rows], kind="stable")]
     chosen: dict[int, list[int]] = {}

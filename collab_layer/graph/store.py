@@ -46,7 +46,11 @@ class GraphStore:
     def open(cls, url: str, *, embedder: str, dim: int, durable: bool = False) -> GraphStore:
         """Open or make the database and bring its schema forward."""
         database = Database(url, durable=durable)
-        schema.ensure(database)
+        try:
+            schema.ensure(database)
+        except BaseException:
+            database.dispose()
+            raise
         return cls(database, embedder, dim)
 
     def use_embedder(self, embedder: str, dim: int) -> None:

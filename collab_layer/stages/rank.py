@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from collab_layer.errors import InputError
-from collab_layer.types.graph import Bools, Candidates, Floats, Rows, VectorView
+from collab_layer.types.graph import Bools, Candidates, Floats, Rows, Vectors, VectorView
 from collab_layer.types.scope import Level
 
 OWN = ("own_centroid", "own_top3", "own_recent")
@@ -155,7 +155,7 @@ def _own(candidates: Candidates) -> dict[str, Floats]:
     if not known.any() or not has.any():
         return {name: np.zeros(len(candidates.ids)) for name in OWN}
     own, ids = own[has], candidates.own.ids[has]
-    cosine = vectors @ own.T
+    cosine = (vectors @ own.T).astype(np.float64)
     itself = candidates.ids[:, None] == ids[None, :]
     recent = 0.5 ** (np.flatnonzero(has) / RECENT_HALF_LIFE)
     columns = (
@@ -166,22 +166,26 @@ def _own(candidates: Candidates) -> dict[str, Floats]:
     return {name: np.where(known, column, 0.0) for name, column in zip(OWN, columns, strict=True)}
 
 
-def _rows(view: VectorView, size: int) -> tuple[Floats, Bools]:
-    """Float64 vectors of the entities, zeros where one has none, and who has one."""
+def _rows(view: VectorView, size: int) -> tuple[Vectors, Bools]:
+    """Vectors of the entities, zeros where one has none, and who has one."""
     known = view.row >= 0
     if not len(view.matrix):
-        return np.zeros((size, 1)), np.zeros(size, np.bool_)
-    picked = np.where(known[:, None], view.matrix[np.maximum(view.row, 0)], 0.0).astype(np.float64)
-    return picked, known & (np.abs(picked).max(axis=1, initial=0.0) > 0)
+        return np.zeros((size, 1), np.float32), np.zeros(size, np.bool_)
+    picked = view.matrix[np.maximum(view.row, 0)] * known[:, None].astype(np.float32)
+    return picked, known & picked.any(axis=1)
 
 
-def _like_mean(cosine: Floats, itself: Bools, own: Floats, weight: Floats) -> Floats:
-    """Cosine with the weighted mean of the own things, each candidate itself left out."""
-    counted = np.where(itself, 0.0, weight)  # (c, m)
-    # |sum of w_j o_j|, where a candidate in the own list has its own term taken away
-    length = np.linalg.norm(counted @ own, axis=1)
-    total = (counted * cosine).sum(axis=1)
-    return np.clip(np.where(length > 1e-9, total / np.maximum(length, 1e-9), 0.0), -1.0, 1.0)
+def _like_mean(cosine: Floats, itself: Bools, own: Vectors, weight: Floats) -> Floats:
+    """Cosine with the weighted mean of the own things, each candidate itself left out.
+
+    `|s - w o|^2 = |s|^2 - 2 w (s . o) + w^2 |o|^2` with s the weighted sum, o the candidate itself.
+    """
+    things = own.astype(np.float64)
+    whole = weight @ things
+    less = 2.0 * weight * (things @ whole) - weight**2 * np.einsum("md,md->m", things, things)
+    length = np.sqrt(np.maximum(whole @ whole - itself @ less, 0.0))
+    total = np.where(itself, 0.0, cosine) @ weight
+    return np.clip(np.where(length > 1e-6, total / np.maximum(length, 1e-6), 0.0), -1.0, 1.0)
 
 
 def _like_top(cosine: Floats, itself: Bools, top: int) -> Floats:

@@ -22,9 +22,8 @@ def blocks(page: str) -> str:
 
 def run(program: str, folder: Path) -> str:
     own = {"PYTHONPATH": str(ROOT / "examples"), "MEM0_DIR": str(folder / "mem0"), "COLLAB_WORKER": "false"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False
-    )
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from collab_layer.graph.names import open_tenant
+from collab_layer.graph.names import ensure
 from collab_layer.graph.store import GraphStore
 
 
@@ -10,6 +10,7 @@ from collab_layer.graph.store import GraphStore
 def store(database_url) -> Iterator[GraphStore]:
     store = GraphStore.open(database_url, embedder="test", dim=8)
     for tenant in ("acme", "other"):
-        open_tenant(store.database, tenant)
+        with store.database.write() as connection:
+            ensure(connection, tenant)
     yield store
     store.close()

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from collab_layer.graph import writer
 from collab_layer.graph.adjacency import Kind, pick
-from collab_layer.graph.names import find, open_tenant
+from collab_layer.graph.names import find
 from collab_layer.graph.store import GraphStore
 from collab_layer.graph.tables import interactions
 from collab_layer.types.interaction import Interaction
@@ -61,7 +61,6 @@ def _as_dict(edges):
 @given(steps=STEPS)
 def test_every_weight_can_be_recomputed_from_the_interactions_whenever_it_was_folded(tmp_path_factory, steps):
     store = GraphStore.open(str(tmp_path_factory.mktemp("fold") / "g.db"), embedder="test", dim=8)
-    open_tenant(store.database, "acme")
     try:
         for user, item, days, weight, fold in steps:
             event = Interaction(

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from collab_layer.config import Settings
 from collab_layer.surface.cli.main import main
+
+BY_HAND = Settings(worker=False)
+"""The tests say themselves when the background work is done."""
 
 TICKETS = {
     "agent:anna": ("SSO login loops after the SAML certificate was rotated", "uploaded the new certificate"),
@@ -47,7 +51,7 @@ def collab(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 def filled(collab: Cli) -> Cli:
     from collab_layer import CollabLayer
 
-    with CollabLayer.open(collab.url) as layer:
+    with CollabLayer.open(collab.url, settings=BY_HAND) as layer:
         for owner, (text, outcome) in TICKETS.items():
             layer.observe(owner, verb="solved", text=text, outcome=outcome, links=["topic:saml"])
         layer.observe("agent:lena", verb="described", text="new in support, SAML is mine", links=["topic:saml"])
@@ -112,13 +116,6 @@ def test_a_revoked_grant_stops_at_the_next_read(filled: Cli) -> None:
     assert not filled.json("context", "agent:lena", "-q", "SAML certificate")["facets"]
 
 
-def test_a_published_wording_reaches_its_audience(filled: Cli) -> None:
-    made = filled.json("publish", "agent:anna", "Rotate both SAML certificates together", "--to", "agent:lena")
-    assert made["published"]
-    found = filled.json("context", "agent:lena", "-q", "SAML certificates")
-    assert any("Rotate both" in facet["text"] for facet in found["facets"])
-
-
 def test_forget_prints_a_receipt_and_nothing_of_it_is_left(shared: Cli) -> None:
     receipt = shared.json("forget", "agent:anna", "--yes")
     assert sum(receipt["removed"].values()) > 0
@@ -128,7 +125,7 @@ def test_forget_prints_a_receipt_and_nothing_of_it_is_left(shared: Cli) -> None:
 def test_a_worker_that_runs_once_settles_what_is_due(collab: Cli) -> None:
     from collab_layer import CollabLayer
 
-    with CollabLayer.open(collab.url) as layer:
+    with CollabLayer.open(collab.url, settings=BY_HAND) as layer:
         layer.observe("agent:anna", verb="solved", text="SSO login loops", links=["topic:saml"])
     assert collab.json("worker", "--once")["settled"] >= 1
     assert collab.json("worker", "--once", "-n", "2")["settled"] == 0
@@ -229,8 +226,8 @@ def test_a_wrong_rule_file_names_the_wrong_node(collab: Cli, tmp_path: Path) -> 
 def test_words_from_stores_are_never_read_as_markup(collab: Cli) -> None:
     from collab_layer import CollabLayer
 
-    with CollabLayer.open(collab.url) as layer:
-        layer.observe("agent:anna", verb="solved", text="[red]certificate[/red] rotated", links=["topic:saml"])
+    with CollabLayer.open(collab.url, settings=BY_HAND) as layer:
+        layer.observe("agent:anna", verb="solved", text="[red]certificate[/red] was rotated overnight")
         layer.observe("agent:lena", verb="described", text="SAML is mine", links=["topic:saml"])
         layer.grant("agent:anna", "agent:lena", level="records")
         layer.drain()

@@ -61,7 +61,7 @@ def _show(report: Report) -> None:
     out.print(f"{seconds:.0f} s, at most {peak:.0f} MB; embedder {report.embedder}; data {report.data_sha256[:12]}")
     out.print(
         "isolated: each owner's own memory, tuned. ours: with neighbours, behind the gate. "
-        "harm: share of isolated's hits that were lost."
+        "harm: share of lists that isolated got right and this one wrong."
     )
 
 

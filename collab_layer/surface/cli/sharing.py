@@ -1,4 +1,4 @@
-"""Commands about who may use what: `grant`, `revoke`, `publish`, `forget`."""
+"""Commands about who may use what: `grant`, `revoke`, `forget`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("grant")(grant)
     app.command("revoke")(revoke)
-    app.command("publish")(publish)
     app.command("forget")(forget)
 
 
@@ -54,23 +53,6 @@ def revoke(
     if as_json:
         return emit({"revoked": grant_id})
     sys.stdout.write(f"Grant {grant_id} no longer holds.\n")
-    return None
-
-
-def publish(
-    ctx: typer.Context,
-    owner: Owner,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The wording that others may read.")],
-    to: Audience,
-    source: Annotated[list[str] | None, typer.Option(help="An id it rests on; may be repeated.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Share one safe wording with a wider audience."""
-    with session_of(ctx).layer() as layer:
-        made = layer.publish(owner, text, to, sources=source or ())
-    if as_json:
-        return emit({"published": made})
-    sys.stdout.write(f"{to} may read it. Where it came from: collab explain {made}\n")
     return None
 
 
