@@ -303,7 +303,7 @@ class AsyncCollabLayer:
         """
         end = None if until is None else utc(until)
         given = await share.grant(
-            self._alive(), self._scope, Entity.parse(owner), str(to), level, purpose=purpose, until=end
+            self._alive(), self._scope, Entity.parse(owner), str(to), level, purpose=checked_text(purpose), until=end
         )
         self._core.nudge()
         return given

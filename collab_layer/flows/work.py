@@ -82,6 +82,7 @@ async def drain(tools: Tools, tenant: str) -> int:
             break
     while await _deliver(tools, tenant):
         pass
+    await tools.in_thread(_compact, tools)
     return total
 
 
@@ -98,6 +99,8 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                     await tools.in_thread(_fold, tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
+            if not busy:
+                await tools.in_thread(_compact, tools)
         except LayerClosedError:
             return
         except StoreError as error:
@@ -150,6 +153,11 @@ def _fold(tools: Tools, tenant: str) -> int:
         return 0
     with tools.store.database.write() as connection:
         return adjacency.fold(connection, tenant, nodes, at_least=FOLD_AT)
+
+
+def _compact(tools: Tools) -> None:
+    if tools.store.database.uncompacted:
+        tools.store.database.compact()
 
 
 def _waiting(tools: Tools, tenant: str) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +32,7 @@ from collab_layer.errors import (
 )
 
 BUSY_TIMEOUT_S = 5.0
-CHECKPOINT_TRIES, CHECKPOINT_PAUSE_S = 40, 0.05
+CHECKPOINT_WAIT_MS = 500
 
 
 class Database:
@@ -44,6 +43,8 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.label = self.url.database if self.sqlite else self.url.render_as_string(hide_password=True)
         self.durable = durable
+        self.uncompacted = False
+        """Erased bytes may still lie in the write-ahead log."""
         self._writing = threading.RLock()
         try:
             self.engine = self._engine()
@@ -104,18 +105,17 @@ class Database:
     def compact(self) -> bool:
         """Fold the write-ahead log into the file, so that erased bytes leave it too (SQLite).
 
-        Readers and writers of other threads and processes are waited for, two seconds at
-        most; whether it worked. Closing the last connection folds it in any case.
+        Whoever reads just now keeps the log alive; then the next `drain`, an idle worker or
+        the closing of the last connection folds it. Whether it worked.
         """
         if not self.sqlite:
             return True
-        for _ in range(CHECKPOINT_TRIES):
-            with self._translated(), self.engine.connect() as connection:
-                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
-            if not busy:
-                return True
-            time.sleep(CHECKPOINT_PAUSE_S)
-        return False
+        with self._translated(), self.engine.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHECKPOINT_WAIT_MS}")
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}")
+        self.uncompacted = bool(busy)
+        return not busy
 
     @contextmanager
     def _translated(self) -> Generator[None]:
