@@ -238,8 +238,7 @@ class CollabLayer:
 
 for _name, _own in vars(CollabLayer).items():
     # Written once, in `AsyncCollabLayer`.
-    _theirs = vars(AsyncCollabLayer).get("aclose" if _name == "close" else _name)
+    _theirs: Any = vars(AsyncCollabLayer).get("aclose" if _name == "close" else _name)
     if not _name.startswith("_") and _theirs is not None:
-        _own.__doc__ = _theirs.__doc__
-        if isinstance(_own, classmethod):
-            _own.__func__.__doc__ = _theirs.__func__.__doc__
+        for _part in (_own, getattr(_own, "__func__", _own)):
+            _part.__doc__ = _theirs.__doc__
