@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False

@@ -38,7 +38,7 @@ from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Level
 from collab_layer.types.time import DAY, FOREVER, micros
 
-FOLD_AT = 64
+FOLD_AT = 16
 """Deltas at which the arrays of a node that others write to are packed."""
 
 

@@ -27,7 +27,7 @@ IDLE_S = 0.5
 """Pause of an embedded worker that found nothing; new work wakes it at once."""
 
 
-FOLD_AT, FOLD_EVERY = 64, 50
+FOLD_AT, FOLD_EVERY = 16, 50
 """Deltas at which a node is packed ahead of its turn, and how many steps lie between two looks."""
 
 

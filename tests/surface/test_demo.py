@@ -17,15 +17,12 @@ from collab_layer.surface.cli.demo_play import SCENES, scene_data
 from collab_layer.surface.cli.main import main
 
 
-pytestmark = pytest.mark.xdist_group("demo")  # one process plays the scenes once
-
-
 def collab(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     call = [sys.executable, "-c", "from collab_layer.surface.cli.main import run; run()", *arguments]
     return subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def played() -> dict[str, Any]:
     done = collab("demo", "--json")
     assert done.returncode == 0, done.stderr
