@@ -6,12 +6,15 @@ Yours is `mem0.Memory()` with your own configuration.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import tempfile
 from pathlib import Path
 
 FOLDER = Path(tempfile.mkdtemp(prefix="collab-example-"))
 os.environ.update(MEM0_TELEMETRY="False", ANONYMIZED_TELEMETRY="False", MEM0_DIR=str(FOLDER / "mem0"))
+
+logging.getLogger("mem0").setLevel(logging.ERROR)  # it warns of parts that are not needed here
 
 from mem0 import Memory  # noqa: E402  it reads the lines above when it is imported
 from mem0.embeddings.base import EmbeddingBase  # noqa: E402  as above

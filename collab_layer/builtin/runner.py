@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 Work = Callable[[Callable[[], bool]], int]
 """Works until the function it is given says stop; how many interactions were settled."""
@@ -28,9 +28,11 @@ def run_loop(work: Work, /, *, workers: int = 1) -> int:
         CollabError: The first one that a worker met; the others stop as if interrupted.
     """
     stop = threading.Event()
+    running: list[Future[int]] = []
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="collab-worker") as pool:
-        running = [pool.submit(work, stop.is_set) for _ in range(workers)]
         try:
+            for _ in range(workers):
+                running.append(pool.submit(work, stop.is_set))
             wait(running, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
             pass  # the usual way to stop a worker; the threads are told below

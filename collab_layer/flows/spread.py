@@ -32,7 +32,7 @@ from collab_layer.plugins.specs import Event, LinkRequest
 from collab_layer.stages import lessons, link, propagate, tokens
 from collab_layer.stages.curate import curate
 from collab_layer.stages.quarantine import quarantined
-from collab_layer.types.entity import Entity, MemoryRef
+from collab_layer.types.entity import OWNER_KINDS, Entity, MemoryRef
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Level
@@ -207,8 +207,9 @@ def _edges(
     now: int,
 ) -> list[tuple[int, ...]]:
     """Write edges to the topics that the words name; each event's links, explicit ones first."""
-    numbers = [event.id for event in loaded.events]
-    before: set[tuple[int, int]] = set()
+    before = {(event.id, link) for event in loaded.events for link in (*event.links, event.target)}
+    # Only records that are read again can have edges of an earlier reading.
+    numbers = [event.id for event in loaded.events] if loaded.claim.refresh else []
     for start in range(0, len(numbers), 400):
         rows = connection.execute(
             select(edges.c.interaction, edges.c.dst).where(
@@ -297,7 +298,7 @@ def _queue_deliveries(tools: Tools, connection: Connection, tenant: str, items: 
 def _plan(tools: Tools, loaded: Loaded, worded: Worded) -> list[Item]:
     """Updates for those around the actor who may read it; nothing when nobody may."""
     events = [event for event in loaded.events if event.id in set(loaded.claim.interactions)]
-    if loaded.shared < Level.RECORDS or not events:
+    if loaded.shared < Level.RECORDS or not events or loaded.actor.kind not in OWNER_KINDS:
         return []
     claim, tenant, now = loaded.claim, loaded.claim.tenant, tools.now()
     index = tools.store.index(tenant)

@@ -27,8 +27,8 @@ IDLE_S = 0.5
 """Pause of an embedded worker that found nothing; new work wakes it at once."""
 
 
-FOLD_AT, FOLD_EVERY = 16, 50
-"""Deltas at which a node is packed ahead of its turn, and how many steps lie between two looks."""
+FOLD_AT, FOLD_EVERY, FOLD_IDLE = 16, 50, 4
+"""Deltas at which a node is packed ahead of its turn, steps between two looks, deltas when idle."""
 
 
 class Step(NamedTuple):
@@ -80,6 +80,8 @@ async def drain(tools: Tools, tenant: str) -> int:
             await asyncio.sleep(0.02)
         else:
             break
+    while await tools.in_thread(_fold, tools, tenant, FOLD_IDLE):
+        pass
     while await _deliver(tools, tenant):
         pass
     await tools.in_thread(_compact, tools)
@@ -144,15 +146,15 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) ->
         return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due, but=but)
 
 
-def _fold(tools: Tools, tenant: str) -> int:
+def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
     """Pack nodes that a large batch left with many deltas, before each neighbour reads them all."""
     adjacency = tools.store.adjacency
     with tools.store.database.read() as connection:
-        nodes = adjacency.crowded(connection, tenant, FOLD_AT)
+        nodes = adjacency.crowded(connection, tenant, at_least)
     if not nodes:
         return 0
     with tools.store.database.write() as connection:
-        return adjacency.fold(connection, tenant, nodes, at_least=FOLD_AT)
+        return adjacency.fold(connection, tenant, nodes, at_least=at_least)
 
 
 def _compact(tools: Tools) -> None:

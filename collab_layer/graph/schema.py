@@ -12,9 +12,11 @@ from sqlalchemy import Connection, inspect, text
 
 from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph.engine import Database
+from collab_layer.graph.tables import metadata
 
 HEAD = "0001"
 KNOWN = ("0001",)
+_ROWS = 1_000_000
 _LOCK = 0x636F6C6C6162  # one opener at a time on PostgreSQL
 
 
@@ -47,6 +49,32 @@ def ensure(database: Database) -> None:
         config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+        if database.sqlite:
+            _teach_planner(connection)
+    database.dispose()  # connections made before do not know the statistics
+
+
+def _teach_planner(connection: Connection) -> None:
+    """Tell SQLite's planner what the columns are like; it never gathers statistics by itself.
+
+    Without them it takes "tenant = ?" alone for selective and reads whole tables. The
+    figures are shapes, not counts: a tenant holds nearly all rows, each further column of a
+    key leaves few. Source: the format of `sqlite_stat1`, sqlite.org/fileformat2.html.
+    """
+    connection.exec_driver_sql("ANALYZE")
+    connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+    for table in metadata.sorted_tables:
+        shapes = [(table.name, len(table.primary_key.columns), True, _ROWS)]
+        for index in table.indexes:
+            rows = _ROWS if index.dialect_options["sqlite"]["where"] is None else _ROWS // 100
+            shapes.append((str(index.name), len(index.columns), bool(index.unique), rows))
+        for name, width, unique, rows in shapes:
+            left = [rows, rows] + [max(1, rows // 50_000**step) for step in range(1, width)]
+            if unique:
+                left[-1] = 1
+            row = (table.name, name, " ".join(str(count) for count in left))
+            connection.exec_driver_sql("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", row)
+    connection.exec_driver_sql("ANALYZE sqlite_schema")
 
 
 def version(database: Database) -> str | None:

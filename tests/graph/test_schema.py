@@ -57,3 +57,24 @@ def test_secure_delete_is_on_from_the_first_connection(sqlite_url):
         assert connection.execute(text("PRAGMA secure_delete")).scalar() == 1
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
     database.dispose()
+
+
+def test_the_planner_reads_one_nodes_deltas_and_not_the_whole_table(sqlite_url):
+    database = Database(sqlite_url)
+    schema.ensure(database)
+    with database.read() as connection:
+        plan = " ".join(
+            row[3]
+            for row in connection.execute(
+                text("EXPLAIN QUERY PLAN SELECT dst FROM edges WHERE tenant = 't' AND src IN (1, 2) AND folded = 0")
+            )
+        )
+        postings = " ".join(
+            row[3]
+            for row in connection.execute(
+                text("EXPLAIN QUERY PLAN SELECT card FROM terms WHERE tenant = 't' AND term = 1")
+            )
+        )
+    database.dispose()
+    assert "ix_edges_delta (tenant=? AND src=?)" in plan
+    assert "term=?" in postings

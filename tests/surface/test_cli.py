@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,81 @@ def test_a_worker_that_runs_once_settles_what_is_due(collab: Cli) -> None:
     assert collab.json("worker", "--once", "-n", "2")["settled"] == 0
 
 
+SHELF = """
+from collab_layer.plugins.hookspecs import hookimpl
+from collab_layer.plugins.specs import BackendSpec
+from collab_layer.ports.backend import Can
+from collab_layer.testing import InMemoryBackend
+
+
+async def open_shelf(owners="agent:anna"):
+    shelf = InMemoryBackend("shelf")
+    for owner in owners.split(","):
+        shelf.add(owner, "SSO login loops after the SAML certificate was rotated")
+    return shelf
+
+
+@hookimpl
+def collab_register_backends():
+    settings = {"owners": "whose notes"}
+    return [BackendSpec("shelf", "a shelf", frozenset(Can), open_shelf, "collab-shelf", settings)]
+"""
+
+
+def install(folder: Path, name: str, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that is installed for real: its module and its .dist-info on the path."""
+    (folder / f"plugin_{name}.py").write_text(source, encoding="utf-8")
+    info = folder / f"collab_{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: collab-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[collab_layer]\n{name} = plugin_{name}\n")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_index_brings_a_store_in_and_links_it(collab: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "shelf", SHELF, monkeypatch)
+    collab("grant", "agent:anna", "--to", "agent:lena", "--level", "records")
+    assert collab.json("index", "shelf", "--set", "owners=agent:anna,agent:ben")["records"] == 2
+    assert "certificate" in collab("context", "agent:lena", "-q", "SAML certificate")
+    assert collab.json("worker", "--once", "--attach", "shelf", "--set", "shelf.owners=agent:anna")["settled"] == 0
+
+
+def test_index_takes_only_the_owners_asked_for(collab: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "shelf", SHELF, monkeypatch)
+    arguments = ("index", "shelf", "--set", "owners=agent:anna,agent:ben", "--owner", "agent:ben")
+    assert collab.json(*arguments)["records"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index", "shelf", "--set", "colour=red"),
+        ("index", "shelf", "--set", "owners"),
+        ("worker", "--once", "--set", "shelf.owners=agent:anna"),
+        ("worker", "--once", "--attach", "shelf", "--set", "owners=agent:anna"),
+    ],
+    ids=" ".join,
+)
+def test_a_setting_that_does_not_exist_is_bad_input(
+    collab: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    install(tmp_path, "shelf", SHELF, monkeypatch)
+    collab(*arguments, status=2)
+    assert "setting" in collab.err
+
+
+def test_a_terminated_worker_stops_in_order(collab: Cli, filled: Cli) -> None:
+    call = [sys.executable, "-c", "from collab_layer.surface.cli.main import run; run()", "--url", collab.url, "worker"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "Ctrl-C" in process.stderr.readline()
+        process.terminate()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert out == "Stopped.\n"
+    assert err == ""
+
+
 def test_another_tenant_sees_nothing(shared: Cli) -> None:
     found = shared("context", "agent:lena", "-q", "SAML", globals_=("--tenant", "other"))
     assert "Nothing known" in found
@@ -189,11 +266,7 @@ def test_backends_lists_what_each_can_do_and_why_some_are_left_out(collab: Cli) 
 def test_a_broken_plugin_is_told_by_backends_and_fails_the_doctor(
     collab: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = tmp_path / "collab_broken-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: collab-broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[collab_layer]\nbroken = a_module_nobody_has\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "broken", "import a_module_nobody_has", monkeypatch)
     collab("backends")
     assert "plugin `broken` was left out" in collab.err
     assert not collab.json("doctor", status=1)["ok"]
