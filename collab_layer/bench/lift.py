@@ -207,15 +207,16 @@ def contestants(fitting: Sequence[Answered], kind: str, seeds: int) -> dict[str,
     `fitted` if it beats `isolated` on cases it was not fitted on, else `isolated`.
     """
     cases = [one.case(kind, seed) for one in fitting for seed in range(seeds)]
-    isolated = fit(cases, features=OWN, l2=float(seeds))  # seeds repeat a trial: as one case each
+    groups = [at for at in range(len(fitting)) for _ in range(seeds)]
+    isolated = fit(cases, features=OWN, l2=float(seeds))  # the lists of a trial weigh as one case
     fitted = fit(cases, features=FEATURES, l2=float(seeds))
-    gate = fit_gated([one.case(kind, 0) for one in fitting], features=FEATURES)
+    ours = fit_gated(cases, features=FEATURES, groups=groups)
     return {
         ISOLATED: isolated,
         "popularity": {"popularity": 1.0},
         "default": dict(DEFAULT_WEIGHTS),
         "fitted": fitted,
-        OURS: fitted if gate.open else {**dict.fromkeys(FEATURES, 0.0), **isolated},
+        OURS: ours.weights,
     }
 
 

@@ -328,9 +328,10 @@ class _Maker:
     ) -> list[Made]:
         reading = self.reading
         out: list[Made] = []
-        for draft in view.filtered(self.tools, reading, self.request.scope.principal or self.request.entity, drafts):
+        reader = self.request.scope.principal or self.request.entity
+        for draft in view.filtered(self.tools, reading, reader, drafts):
             sources = [source for source, _, _ in draft.sources]
-            id_ = item_id(reading.tenant, self.opened.reader, kind, draft.key, draft.text, sources)
+            id_ = item_id(reading.tenant, str(reader), kind, draft.key, draft.text, sources)
             item = Item(
                 id=id_,
                 owner=self.opened.reader,

@@ -9,9 +9,9 @@ from collab_layer.flows import view
 from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, names, outbox
-from collab_layer.graph.ids import number_of
 from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
+from collab_layer.graph.ids import number_of
 from collab_layer.graph.store import Opened, table_counts
 from collab_layer.graph.tables import deliveries, interactions
 from collab_layer.types.entity import Entity

@@ -325,7 +325,7 @@ def _plan(tools: Tools, loaded: Loaded, worded: Worded) -> list[Item]:
         if quarantined(_words(event)) is None
     ]
     planned = propagate.plan(str(loaded.actor), happened, told, delta=delta)
-    return [_item(tools, tenant, claim, plan, now) for plan in planned]
+    return [_item(tools, tenant, claim, plan, index.names[plan.reader], now) for plan in planned]
 
 
 def _lesson(event: Pending, index: TenantIndex) -> str | None:
@@ -356,10 +356,10 @@ def _readers(
     return out
 
 
-def _item(tools: Tools, tenant: str, claim: Claim, plan: propagate.Planned, now: int) -> Item:
+def _item(tools: Tools, tenant: str, claim: Claim, plan: propagate.Planned, reader: str, now: int) -> Item:
     key = f"update:{plan.source}"
     return Item(
-        id=item_id(tenant, plan.reader, FacetKind.UPDATE, key, plan.text, [plan.source]),
+        id=item_id(tenant, reader, FacetKind.UPDATE, key, plan.text, [plan.source]),
         owner=plan.reader,
         kind=FacetKind.UPDATE,
         key=key,

@@ -48,6 +48,9 @@ async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Coll
         return Step(claim.entity, await spread(tools, claim))
     except StaleLeaseError:
         await tools.in_thread(_release, tools, claim)
+    except asyncio.CancelledError:
+        await asyncio.shield(tools.in_thread(_release, tools, claim))  # the next worker need not wait for the lease
+        raise
     except LayerClosedError:
         raise
     except (CollabError, OSError) as error:

@@ -101,9 +101,7 @@ class OldCard:
     version: str
 
 
-def existing(
-    connection: Connection, tenant: str, refs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], OldCard]:
+def existing(connection: Connection, tenant: str, refs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], OldCard]:
     """The cards with these (backend, native id)."""
     found: dict[tuple[str, str], OldCard] = {}
     c = cards.c

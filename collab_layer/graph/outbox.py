@@ -61,7 +61,9 @@ def claim(
         return None
     token = next_id()
     connection.execute(
-        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE, refresh=False)
+        update(work)
+        .where(w.tenant == tenant, w.entity == row.entity)
+        .values(token=token, lease_until=now + LEASE, refresh=False)
     )
     pending = connection.execute(
         select(outbox.c.interaction)

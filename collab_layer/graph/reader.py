@@ -165,7 +165,13 @@ def corpus(
     """Readable records that share a word with the query or lie near it; None if nothing is readable."""
     cards = reading.index.cards
     now = reading.now
-    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.at <= reading.horizon) & (cards.valid_to > now)
+    readable = (
+        cards.alive
+        & (cards.length > 0)
+        & (cards.owner != focus)
+        & (cards.at <= reading.horizon)
+        & (cards.valid_to > now)
+    )
     readable &= reading.audience.levels(cards.owner, reading.index.is_owner(cards.owner)) >= Level.RECORDS
     total = int(np.count_nonzero(readable))
     if total == 0:

@@ -14,7 +14,7 @@ import numpy as np
 
 from collab_layer.errors import InputError
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, standardise
-from collab_layer.types.graph import Bools, Floats
+from collab_layer.types.graph import Bools, Counts, Floats
 
 MIN_CASES = 20
 """Below, the defaults are kept."""
@@ -45,7 +45,7 @@ class Fitted:
         open: True if shared features may count.
         gain: Mean difference in hits at 1 against the own features, on held-out folds.
         low: Lower 95 % bound of `gain`.
-        cases: How many cases it rests on.
+        cases: How many independent cases it rests on.
     """
 
     weights: dict[str, float]
@@ -104,6 +104,7 @@ def fit_gated(
     *,
     features: Sequence[str] = tuple(DEFAULT_WEIGHTS),
     own: Sequence[str] = OWN,
+    groups: Sequence[int] | None = None,
     l2: float = 1.0,
     min_cases: int = MIN_CASES,
 ) -> Fitted:
@@ -111,28 +112,55 @@ def fit_gated(
 
     Four folds: each is judged with weights from the other three, once with all features and
     once with the own ones. The gate opens if the mean difference in hits at 1, minus 1.645
-    standard errors, is above 0; with too few cases it stays shut and own defaults come back.
+    standard errors, is above 0; with too few groups it stays shut and own defaults come back.
+
+    Args:
+        cases: As in `fit`.
+        features: All features.
+        own: Those that need nobody else.
+        groups: Cases with the same number tell of one event and count as one; None: each its own.
+        l2: As in `fit`, per group of cases.
+        min_cases: The fewest groups the gate opens for.
+
+    Raises:
+        InputError: As in `fit`, or `groups` has another length than `cases`.
     """
-    usable = [case for case in cases if _size(case) >= 2]
+    if groups is not None and len(groups) != len(cases):
+        raise InputError(f"{len(groups)} groups for {len(cases)} cases")
+    numbers = range(len(cases)) if groups is None else groups
+    paired = [(case, number) for case, number in zip(cases, numbers, strict=True) if _size(case) >= 2]
     names = tuple(dict.fromkeys(features))
     mine = tuple(name for name in names if name in own)
-    if len(usable) < max(min_cases, FOLDS):
+    order = {number: at for at, number in enumerate(dict.fromkeys(number for _, number in paired))}
+    if len(order) < max(min_cases, FOLDS):
         kept = {name: float(DEFAULT_WEIGHTS.get(name, 0.0)) if name in own else 0.0 for name in names}
-        return Fitted(kept, False, 0.0, 0.0, len(usable))
-    difference = np.zeros(len(usable))
+        return Fitted(kept, False, 0.0, 0.0, len(order))
+    usable = [case for case, _ in paired]
+    group = np.array([order[number] for _, number in paired])
+    pull = l2 * len(usable) / len(order)
+    won = _held_out(usable, group, names, pull) - _held_out(usable, group, mine, pull)
+    gain = np.bincount(group, weights=won) / np.bincount(group)
+    low = float(gain.mean() - CONFIDENCE_Z * gain.std(ddof=1) / len(gain) ** 0.5)
+    used = fit(usable, features=names if low > 0 else mine, l2=pull, min_cases=1)
+    return Fitted({name: used.get(name, 0.0) for name in names}, low > 0, float(gain.mean()), low, len(order))
+
+
+def _held_out(cases: Sequence[Case], group: Counts, names: Sequence[str], l2: float) -> Floats:
+    """Hit of each case with weights from the folds it is not in, shape (n,)."""
+    hits = np.zeros(len(cases))
     for fold in range(FOLDS):
-        rest = [case for at, case in enumerate(usable) if at % FOLDS != fold]
-        both = [fit(rest, features=chosen, l2=l2, min_cases=1) for chosen in (names, mine)]
-        for at in range(fold, len(usable), FOLDS):
-            difference[at] = hit(usable[at], both[0]) - hit(usable[at], both[1])
-    gain = float(difference.mean())
-    low = gain - CONFIDENCE_Z * float(difference.std(ddof=1)) / len(usable) ** 0.5
-    used = fit(usable, features=names if low > 0 else mine, l2=l2, min_cases=1)
-    return Fitted({name: used.get(name, 0.0) for name in names}, low > 0, gain, low, len(usable))
+        inside = group % FOLDS == fold
+        rest = [case for case, left_out in zip(cases, inside.tolist(), strict=True) if not left_out]
+        weights = fit(rest, features=names, l2=l2, min_cases=1)
+        for at in np.flatnonzero(inside).tolist():
+            hits[at] = hit(cases[at], weights)
+    return hits
 
 
 def hit(case: Case, weights: Mapping[str, float]) -> float:
     """1.0 if the right candidate beats all others, 0.0 if not; a tie is no hit."""
+    if not weights:
+        return 0.0
     gain, mask = _differences([case], tuple(weights))
     scores = gain[0] @ np.fromiter(weights.values(), np.float64)
     return float(np.all(scores[mask[0]] < 0))

@@ -363,7 +363,7 @@ def test_ranking_prefers_what_the_neighbours_hold_and_cites_them(layer):
     layer.observe("user:z", "item:other", verb="liked")
     layer.drain()
     ranking = layer.rank("user:b", ["item:other", "item:dune", "item:never-seen"])
-    assert [str(entity) for entity in ranking.entities][0] == "item:dune"
+    assert str(ranking.entities[0]) == "item:dune"
     assert str(ranking.items[0].evidence[0].owner) == "user:a"
     assert len(ranking.items) == 3
 

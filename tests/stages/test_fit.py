@@ -137,6 +137,22 @@ def test_the_gate_stays_shut_for_too_few_cases():
     assert all(found.weights[name] == 0.0 for name in found.weights if name not in OWN)
 
 
+def test_repeating_the_same_cases_does_not_open_the_gate():
+    weak = cases(60, {"own_centroid": 0.3, "evidence": 0.25}, seed=5)
+    repeated, groups = weak * 50, [*range(60)] * 50
+    once = fit_gated(weak, features=NAMES)
+    grouped = fit_gated(repeated, features=NAMES, groups=groups)
+    assert grouped.open == once.open
+    assert (grouped.cases, grouped.gain) == (60, once.gain)
+    assert grouped.low == pytest.approx(once.low)
+    assert grouped.weights == pytest.approx(once.weights, abs=1e-5)
+
+
+def test_groups_must_match_their_cases():
+    with pytest.raises(InputError):
+        fit_gated(cases(30, {}), features=NAMES, groups=[0])
+
+
 def test_a_tie_is_no_hit():
     assert hit(Case({"evidence": np.array([1.0, 1.0, 0.0])}, 0), {"evidence": 1.0}) == 0.0
     assert hit(Case({"evidence": np.array([1.0, 0.5, 0.0])}, 0), {"evidence": 1.0}) == 1.0

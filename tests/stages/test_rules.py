@@ -187,7 +187,13 @@ def test_it_explains_itself_in_plain_words():
 
 
 def test_contributions_name_what_each_feature_added():
-    columns = {"idf_cosine": [0.4], "co_interaction_count": [2], "memory_similarity": [0.5], "peer": [0.3], "group": [1]}
+    columns = {
+        "idf_cosine": [0.4],
+        "co_interaction_count": [2],
+        "memory_similarity": [0.5],
+        "peer": [0.3],
+        "group": [1],
+    }
     got = load(TREES["overlap"]).contributions({name: np.array(v, float) for name, v in columns.items()})
     assert {name: round(float(v[0]), 12) for name, v in got.items()} == {
         "idf_cosine": 0.4,

@@ -18,7 +18,7 @@ from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import console, emit, progress
 
 if TYPE_CHECKING:
-    from collab_layer.surface.cli.demo_play import Scene
+    from collab_layer.surface.cli.demo_scene import Scene
 
 
 def register(app: typer.Typer) -> None:

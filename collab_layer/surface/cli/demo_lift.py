@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from collab_layer.surface.cli.output import console, emit, number, progress, table
+from collab_layer.surface.cli.output import console, emit, progress, table
 
 if TYPE_CHECKING:
     from collab_layer.bench.report import Report, Row
@@ -75,5 +75,5 @@ def _prefixes(report: Report) -> list[str]:
 def _figure(row: Row | None) -> str:
     if row is None:
         return ""
-    interval = "" if row.low is None or row.high is None else f"\n{number(row.low)}..{number(row.high)}"
-    return f"{number(row.value)}{interval}"
+    interval = "" if row.low is None or row.high is None else f"\n{row.low:.2f}..{row.high:.2f}"
+    return f"{row.value:.2f}{interval}"

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from collab_layer.surface.cli.demo_play import Forgotten, News, Placed, Scene, Told
+from collab_layer.surface.cli.demo_scene import Forgotten, News, Placed, Scene, Told
 
 QUOTE = 110
 """Characters of a quote that are shown."""
