@@ -18,8 +18,8 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from collab_layer.config import Settings
-from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, UnknownIdError
-from collab_layer.flows import bring, erase, explain, share, work
+from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
+from collab_layer.flows import bring, erase, explain, fit, share, work
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import observe as observe_flow
 from collab_layer.flows import rank as rank_flow
@@ -355,6 +355,24 @@ class AsyncCollabLayer:
         for one in (task, stop):
             one.cancel()
         await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def refit(self, owners: int = 300) -> dict[str, float]:
+        """Fit this tenant's ranking weights on its owners' newest choices, and keep them.
+
+        Each choice is read as of the moment before it, as its owner, under today's grants,
+        among nine others of like popularity. Fewer than twenty choices keep the defaults.
+
+        Args:
+            owners: How many owners to take, 1 to 10,000, spread evenly over all.
+
+        Returns:
+            The weight of each feature, finite and never negative.
+        """
+        if self._scope.principal is not None:
+            raise NotPermittedError(str(self._scope.principal), "fit the weights of", self.tenant)
+        if not 1 <= owners <= 10_000:
+            raise InputError(f"owners must be in [1, 10000], not {owners}")
+        return await fit.refit(self._alive(), self._scope, owners)
 
     async def set_weights(self, weights: dict[str, float]) -> None:
         """Keep fitted ranking weights for this tenant: finite, not negative."""

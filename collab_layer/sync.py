@@ -217,6 +217,9 @@ class CollabLayer:
     def work(self, until: asyncio.Event | None = None) -> None:
         return self._loop.run(self._layer.work(until))
 
+    def refit(self, owners: int = 300) -> dict[str, float]:
+        return self._loop.run(self._layer.refit(owners))
+
     def set_weights(self, weights: dict[str, float]) -> None:
         return self._loop.run(self._layer.set_weights(weights))
 

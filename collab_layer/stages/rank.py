@@ -23,17 +23,18 @@ SHARED = ("evidence", "log_lift", "popularity")
 
 DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
-        "own_centroid": 0.35,
-        "own_top3": 0.2,
-        "own_recent": 0.05,
-        "evidence": 0.5,
-        "log_lift": 0.15,
-        "popularity": 0.1,
+        "own_centroid": 0.2,
+        "own_top3": 0.1,
+        "own_recent": 0.35,
+        "evidence": 0.55,
+        "log_lift": 0.0,
+        "popularity": 0.0,
     }
 )
 """What each standardised feature counts until weights were fitted on the tenant's own cases.
 
-Rounded from fits on the validation cases of two public film sets; see `docs/evidence/lift.md`.
+Rounded from one fit on the fitting trials of a dense and a thin public film set together, with
+popularity-matched candidates, both sets with about equal weight; see `docs/evidence/lift.md`.
 """
 
 RECENT_HALF_LIFE = 10.0
