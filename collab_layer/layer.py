@@ -153,12 +153,12 @@ class AsyncCollabLayer:
             PluginError: It promises what it has no method for.
             UnsupportedError: It is to be delivered to but cannot be written.
         """
-        tools = self._alive()
+        tools = self._operator("attach a store to")
         check_promises(backend)
         if deliver:
             require(backend, Can.WRITE)
-            tools.delivering.add(backend.name)
-        tools.backends[backend.name] = backend
+            tools.delivering.add((self.tenant, backend.name))
+        tools.backends[self.tenant, backend.name] = backend
         await tools.in_thread(work.unpark, tools, self.tenant)
         if self._core.own_embedder and Can.EMBED in backend.can and isinstance(backend, Embeds):
             self._core.own_embedder = False
@@ -202,7 +202,8 @@ class AsyncCollabLayer:
 
     async def observe_changes(self, backend: str, changes: Sequence[Change]) -> int:
         """Take in what an adapter saw change in its store; how many changes were news."""
-        count = await observe_flow.observe_changes(self._alive(), self._scope, backend, changes)
+        tools = self._operator("report what a store changed to")
+        count = await observe_flow.observe_changes(tools, self._scope, backend, changes)
         self._core.nudge()
         return count
 
@@ -220,7 +221,7 @@ class AsyncCollabLayer:
             progress: Called with owners done and owners in all.
         """
         tools = self._alive()
-        if backend.name not in tools.backends:
+        if (self.tenant, backend.name) not in tools.backends:
             await self.attach(backend)
         wanted = None if owners is None else entities(owners)
         count = await bring.index(tools, self._scope, backend, wanted, progress)
@@ -368,15 +369,15 @@ class AsyncCollabLayer:
         Returns:
             The weight of each feature, finite and never negative.
         """
-        if self._scope.principal is not None:
-            raise NotPermittedError(str(self._scope.principal), "fit the weights of", self.tenant)
+        tools = self._operator("fit the weights of")
         if not 1 <= owners <= 10_000:
             raise InputError(f"owners must be in [1, 10000], not {owners}")
-        return await fit.refit(self._alive(), self._scope, owners)
+        return await fit.refit(tools, self._scope, owners)
 
     async def set_weights(self, weights: dict[str, float]) -> None:
         """Keep fitted ranking weights for this tenant: finite, not negative."""
-        await self._alive().in_thread(rank_flow.set_weights, self._core.tools, self.tenant, weights)
+        tools = self._operator("set the weights of")
+        await tools.in_thread(rank_flow.set_weights, tools, self.tenant, weights)
 
     async def aclose(self) -> None:
         """Stop the worker and close the database; calling it again does nothing."""
@@ -407,6 +408,13 @@ class AsyncCollabLayer:
         if self._core.closed:
             raise LayerClosedError
         return self._core.tools
+
+    def _operator(self, action: str) -> Tools:
+        """What concerns everybody is not for one principal to do."""
+        tools = self._alive()
+        if self._scope.principal is not None:
+            raise NotPermittedError(str(self._scope.principal), action, self.tenant)
+        return tools
 
     def _request(
         self,

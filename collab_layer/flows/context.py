@@ -94,10 +94,10 @@ class Cache:
 async def context(tools: Tools, cache: Cache, request: Request) -> CollabMemory:
     """What the neighbours of an entity know, within the budget."""
     vector = await query_vector(tools, request.query)
-    memory, items = await tools.in_thread(_answer, tools, cache, request, vector)
+    memory, items, generation = await tools.in_thread(_answer, tools, cache, request, vector)
     if items:
         reader = request.scope.principal or request.entity
-        await tools.in_thread(_save, tools, request.scope.tenant, reader, items)
+        await tools.in_thread(_save, tools, request.scope.tenant, reader, items, generation)
     if memory.facets:
         facts = {"facets": [facet.id for facet in memory.facets], "cached": memory.cached}
         tools.tell(Event("injected", request.scope.tenant, str(request.entity), facts))
@@ -148,11 +148,13 @@ def _curated(tools: Tools, request: Request, raw: Vectors | None, k: int) -> tup
         reading = opened.reading
         vector = None if raw is None else reading.index.centred(raw[None, :])[0]
         hood = neighborhood(reading, opened.focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
+        if not len(hood) and not reading.index.is_owner(np.array([opened.focus]))[0]:
+            raise UnknownIdError(str(request.entity))  # a thing that only others hold is as unknown as any other
         sharing = policy.sharing(reading.connection, reading.tenant)
         return _neighbors(reading, curate(hood, tools.scorer, k=k), sharing)
 
 
-def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None) -> tuple[CollabMemory, list[Item]]:
+def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None) -> tuple[CollabMemory, list[Item], int]:
     now = tools.now()
     with tools.store.reading(request.scope, request.entity, now) as opened:
         permit(opened, request.scope, request.entity)
@@ -165,10 +167,10 @@ def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None) -
         if entry is not None and now < entry.until:
             nodes = [node for node, _ in entry.stamp.nodes]
             if entry.stamp == _stamp(opened, nodes):
-                return entry.memory.model_copy(update={"cached": True}), []
+                return entry.memory.model_copy(update={"cached": True}), [], reading.index.generation
         memory, items, nodes = _fresh(tools, opened, request, raw)
         cache.put(key, _Entry(_stamp(opened, nodes), _until(reading, opened.focus), memory))
-        return memory, items
+        return memory, items, reading.index.generation
 
 
 def _stamp(opened: Opened, nodes: Sequence[int]) -> _Stamp:
@@ -199,7 +201,7 @@ def _fresh(
         as_of=request.scope.as_of,
     )
     if reading.audience.alone:
-        return empty, [], [focus]
+        return empty, [], [focus, opened.reader]
     sharing = policy.sharing(reading.connection, reading.tenant)
     vector = None if raw is None else reading.index.centred(raw[None, :])[0]
     hood = neighborhood(reading, focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
@@ -219,7 +221,7 @@ def _fresh(
     )
     items = [item for _, item in shown if item is not None]
     stored = derived.get(reading.connection, reading.tenant, [item.id for item in items])
-    nodes = list(dict.fromkeys([focus, *hood.own.ids.tolist(), *selection.ids.tolist()]))
+    nodes = list(dict.fromkeys([focus, opened.reader, *hood.own.ids.tolist(), *selection.ids.tolist()]))
     return memory, [item for item in items if item.id not in stored], nodes
 
 
@@ -238,6 +240,7 @@ class _Maker:
         self.tools, self.opened, self.request = tools, opened, request
         self.sharing, self.hood = sharing, hood
         self.reading = opened.reading
+        self.salt = names.salt(opened.reading.connection, opened.reading.tenant)
 
     def lessons(self, vector: Vectors | None) -> tuple[list[Made], list[Made]]:
         """The records that answer the query, each as a lesson; a facet over them if the budget is small."""
@@ -331,7 +334,7 @@ class _Maker:
         reader = self.request.scope.principal or self.request.entity
         for draft in view.filtered(self.tools, reading, reader, drafts):
             sources = [source for source, _, _ in draft.sources]
-            id_ = item_id(reading.tenant, str(reader), kind, draft.key, draft.text, sources)
+            id_ = item_id(self.salt, str(reader), kind, draft.key, draft.text, sources)
             item = Item(
                 id=id_,
                 owner=self.opened.reader,
@@ -407,9 +410,14 @@ def _pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
     return out, tokens if out else 0
 
 
-def _save(tools: Tools, tenant: str, reader: Entity, items: Sequence[Item]) -> None:
-    """Store what was shown for the first time; a reader never seen before becomes an entity."""
+def _save(tools: Tools, tenant: str, reader: Entity, items: Sequence[Item], generation: int) -> None:
+    """Store what was shown for the first time; a reader never seen before becomes an entity.
+
+    Nothing is stored if something was erased since it was read.
+    """
     with tools.store.database.write() as connection:
+        if names.lock(connection, tenant) != generation:
+            return
         if any(item.owner == NOBODY for item in items):
             id_ = names.resolve(connection, tenant, [reader])[reader]
             items = [replace(item, owner=id_) for item in items]

@@ -27,8 +27,8 @@ PARKED = "parked"
 async def deliver(tools: Tools, tenant: str) -> int:
     """Send what is pending and retract what was erased; how many items were settled."""
     settled = 0
-    for name in sorted(tools.delivering):
-        backend = tools.backends.get(name)
+    for name in tools.delivered_to(tenant):
+        backend = tools.backends.get((tenant, name))
         if backend is None:
             continue
         require(backend, Can.WRITE)

@@ -14,6 +14,7 @@ from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
 from collab_layer.graph.store import Opened, table_counts
 from collab_layer.graph.tables import deliveries, interactions
+from collab_layer.plugins.specs import Leaving
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet
 from collab_layer.types.graph import Draft
@@ -46,7 +47,8 @@ async def shown(tools: Tools, scope: Scope, id_: str) -> Facet:
 async def health(tools: Tools, scope: Scope) -> Health:
     """Our database, the work waiting, and every attached store, each asked itself."""
     own = await tools.in_thread(_own_health, tools, scope.tenant)
-    parts = [*own[0], *[await backend.health() for backend in tools.backends.values()]]
+    stores = [backend for (tenant, _), backend in tools.backends.items() if tenant == scope.tenant]
+    parts = [*own[0], *[await backend.health() for backend in stores]]
     worst: Condition = "ok"
     for condition in ("degraded", "down"):
         if any(part.condition == condition for part in parts):
@@ -59,8 +61,11 @@ def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
         if id_.startswith("i"):
             return _interaction(opened, scope, id_)
         item = _item(opened, scope, id_)
+        seen = opened.reading.audience
+        if scope.principal is not None and any(seen.level(one) < item.level for one in item.principals):
+            raise UnknownIdError(id_)
         cards = view.cards_of(opened.reading, [source for source, _, _ in item.sources])
-        sources = tuple(_source(opened, scope, one, cards.get(one[0])) for one in item.sources)
+        sources = tuple(_source(tools, opened, scope, one, cards.get(one[0])) for one in item.sources)
         return Lineage(
             id=id_,
             kind=item.kind.value,
@@ -100,7 +105,7 @@ def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     return item
 
 
-def _source(opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None) -> SourceView:
+def _source(tools: Tools, opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None) -> SourceView:
     source, principal, weight = one
     reading = opened.reading
     known = scope.principal is None or reading.audience.level(principal) >= Level.RECORDS
@@ -109,6 +114,8 @@ def _source(opened: Opened, scope: Scope, one: tuple[str, int, float], card: Car
         name = view.pseudonym(salt, opened.reader, principal)
         return SourceView(id="withheld", principal=str(name), weight=round(weight, 1))
     quote = None if card is None else card.text
+    if quote is not None and scope.principal is not None:
+        quote = tools.leaving([Leaving(view.entity_of(reading, principal), scope.principal, quote)])[0]
     return SourceView(id=source, principal=str(view.entity_of(reading, principal)), weight=weight, quote=quote)
 
 

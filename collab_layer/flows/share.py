@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert
 from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import names, policy
+from collab_layer.graph import names, outbox, policy
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import audit
 from collab_layer.types.entity import Entity
@@ -85,6 +85,7 @@ def _grant(
     if end <= now:
         raise InputError("the grant would have ended before it began; choose a later `until`")
     with tools.store.database.write() as connection:
+        names.share_with_erasure(connection, scope.tenant)
         id_ = names.resolve(connection, scope.tenant, [owner])[owner]
         before = read_by_others(policy.rows(connection, scope.tenant, id_), id_, now)
         grant_id = policy.add(
@@ -98,7 +99,7 @@ def _grant(
             denied=denied,
             now=now,
         )
-        _note(connection, scope, id_, "deny" if denied else "grant", f"{owner} to {to}: {level}", now)
+        _note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
         _adjust_texts(connection, scope.tenant, id_, before, now)
     return Grant(id=grant_id, owner=owner, to=to, level=level, purpose=purpose, until=until, denied=denied)
 
@@ -138,6 +139,8 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
 def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> None:
     """A first reader of records queues reading them; the last one gone drops them at once."""
     after = read_by_others(policy.rows(connection, tenant, owner), owner, now)
+    if after != before:
+        outbox.disturb(connection, tenant, owner)
     if after >= Level.RECORDS > before:
         policy.queue_refresh(connection, tenant, [owner], now)
     elif before >= Level.RECORDS > after:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, select, update
 
-from collab_layer.errors import BackendError
+from collab_layer.errors import BackendError, StaleLeaseError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import Reader, audience, read_by_others
 from collab_layer.graph import cards, derived, names, outbox, policy
@@ -28,7 +28,7 @@ from collab_layer.graph.outbox import Claim
 from collab_layer.graph.reader import Reading, holding_id, neighborhood
 from collab_layer.graph.tables import deliveries, edges, entities, interactions
 from collab_layer.graph.writer import edge_rows, interaction_id
-from collab_layer.plugins.specs import Event, LinkRequest
+from collab_layer.plugins.specs import Event, Leaving, LinkRequest
 from collab_layer.stages import lessons, link, propagate, tokens
 from collab_layer.stages.curate import curate
 from collab_layer.stages.quarantine import quarantined
@@ -96,10 +96,14 @@ async def spread(tools: Tools, claim: Claim) -> int:
 
 def _load(tools: Tools, claim: Claim) -> Loaded:
     tenant, i = claim.tenant, interactions.c
-    with tools.store.database.read() as connection:
+    index = tools.store.index(tenant)
+    with tools.store.database.read() as connection, index.lock:
+        index.refresh(connection)  # the names that are known are looked for in the words
         name = connection.execute(
             select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == claim.entity)
-        ).scalar_one()
+        ).scalar()
+        if name is None:
+            raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
         where = (i.tenant == tenant) & (i.actor == claim.entity)
         rows: list[Row[Any]] = []
         if claim.refresh:
@@ -136,13 +140,14 @@ async def _read_words(tools: Tools, loaded: Loaded) -> None:
             ref = MemoryRef(backend=event.backend, id=event.native_id, version=event.version)
             wanted.setdefault(event.backend, {})[event.native_id] = ref
     for backend, refs in wanted.items():
-        store = tools.backends.get(backend)
+        store = tools.backends.get((loaded.claim.tenant, backend))
         if store is None:
             raise BackendError(backend, "it is not attached to this layer, so its memories cannot be read")
         found = {record.ref.id: record for record in await store.read(list(refs.values()))}
         for event in loaded.events:
             record = found.get(event.native_id) if event.backend == backend else None
-            if record is not None:
+            # A reference to somebody else's memory makes it nobody's own.
+            if record is not None and record.owner == loaded.actor:
                 event.text, event.version = record.text[:100_000], record.ref.version
                 event.valid_to = FOREVER if record.valid_to is None else micros(record.valid_to)
 
@@ -286,7 +291,7 @@ def _count_degree(tools: Tools, connection: Connection, tenant: str, entity: int
 def _queue_deliveries(tools: Tools, connection: Connection, tenant: str, items: Sequence[Item], now: int) -> None:
     rows = [
         {"tenant": tenant, "item": item.id, "backend": backend, "state": "pending", "attempts": 0, "at": now}
-        for backend in sorted(tools.delivering)
+        for backend in tools.delivered_to(tenant)
         for item in items
     ]
     upsert(connection, deliveries, rows)
@@ -308,6 +313,7 @@ def _plan(tools: Tools, loaded: Loaded, worded: Worded) -> list[Item]:
         if not told:
             return []
         delta = policy.sharing(connection, tenant).delta
+        salt = names.salt(connection, tenant)
     display = index.displays
     happened = [
         propagate.Happened(
@@ -325,7 +331,11 @@ def _plan(tools: Tools, loaded: Loaded, worded: Worded) -> list[Item]:
         if quarantined(_words(event)) is None
     ]
     planned = propagate.plan(str(loaded.actor), happened, told, delta=delta)
-    return [_item(tools, tenant, claim, plan, index.names[plan.reader], now) for plan in planned]
+    leaving = [Leaving(loaded.actor, Entity.parse(index.names[plan.reader]), plan.text) for plan in planned]
+    planned = [
+        replace(plan, text=text) for plan, text in zip(planned, tools.leaving(leaving), strict=True) if text is not None
+    ]
+    return [_item(tools, salt, claim, plan, index.names[plan.reader], now) for plan in planned]
 
 
 def _lesson(event: Pending, index: TenantIndex) -> str | None:
@@ -356,10 +366,10 @@ def _readers(
     return out
 
 
-def _item(tools: Tools, tenant: str, claim: Claim, plan: propagate.Planned, reader: str, now: int) -> Item:
+def _item(tools: Tools, salt: str, claim: Claim, plan: propagate.Planned, reader: str, now: int) -> Item:
     key = f"update:{plan.source}"
     return Item(
-        id=item_id(tenant, reader, FacetKind.UPDATE, key, plan.text, [plan.source]),
+        id=item_id(salt, reader, FacetKind.UPDATE, key, plan.text, [plan.source]),
         owner=plan.reader,
         kind=FacetKind.UPDATE,
         key=key,

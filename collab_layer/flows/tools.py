@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Tools:
-    """Shared by every tenant of a layer."""
+    """Shared by every tenant of a layer; stores are each one tenant's, by (tenant, name)."""
 
     store: GraphStore
     clock: Clock
@@ -35,8 +35,12 @@ class Tools:
     features: Sequence[FeatureSpec] = ()
     filters: Sequence[ShareFilterSpec] = ()
     sinks: Sequence[SinkSpec] = ()
-    backends: dict[str, MemoryBackend] = field(default_factory=dict[str, MemoryBackend])
-    delivering: set[str] = field(default_factory=set[str])
+    backends: dict[tuple[str, str], MemoryBackend] = field(default_factory=dict[tuple[str, str], MemoryBackend])
+    delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def delivered_to(self, tenant: str) -> list[str]:
+        """Names of the stores that this tenant's derived items are written to."""
+        return sorted(name for whose, name in self.delivering if whose == tenant)
 
     def now(self) -> int:
         """Microseconds since 1970 by the layer's clock."""

@@ -118,7 +118,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
 
 
 async def _deliver(tools: Tools, tenant: str) -> int:
-    if not tools.delivering:
+    if not tools.delivered_to(tenant):
         return 0
     try:
         return await deliver(tools, tenant)

@@ -51,9 +51,12 @@ class Item:
         return frozenset(principal for _, principal, _ in self.sources)
 
 
-def item_id(tenant: str, owner: str, kind: FacetKind, key: str, text: str, sources: Iterable[str]) -> str:
-    """The deterministic id of a derived item; `owner` by name, which is known before it is an entity."""
-    whole = json.dumps([tenant, owner, kind, key, text, sorted(sources)], ensure_ascii=False)
+def item_id(salt: str, owner: str, kind: FacetKind, key: str, text: str, sources: Iterable[str]) -> str:
+    """The deterministic id of a derived item, keyed with the tenant's secret: sources cannot be guessed from it.
+
+    The owner goes in by name, which is known before it is an entity.
+    """
+    whole = json.dumps([salt, owner, kind, key, text, sorted(sources)], ensure_ascii=False)
     return "d" + hashlib.sha256(whole.encode()).hexdigest()[:31]
 
 

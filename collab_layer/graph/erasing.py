@@ -15,7 +15,7 @@ from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.cards import card_id
-from collab_layer.graph.names import bump, ensure
+from collab_layer.graph.names import bump, ensure, share_with_erasure
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.tables import (
     adjacency,
@@ -51,6 +51,7 @@ class Removed:
 
 def fence(connection: Connection, tenant: str) -> int:
     """Raise the tenant's generation; every process reloads, every plan in flight is dropped."""
+    share_with_erasure(connection, tenant, erasing=True)
     ensure(connection, tenant)
     return connection.execute(
         update(tenants)

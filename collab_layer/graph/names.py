@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select, text, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import entities, settings, tenants
@@ -84,6 +84,21 @@ def resolve(
             connection.execute(entities.insert(), rows)
         known.update({str(entity): next_id + at for at, entity in enumerate(missing)})
     return {entity: known[str(entity)] for entity in ordered}
+
+
+def lock(connection: Connection, tenant: str) -> int:
+    """Take the tenant's row until the commit, before any other lock; the generation it is at."""
+    query = select(tenants.c.generation).where(tenants.c.tenant == tenant)
+    if connection.dialect.name != "sqlite":  # there the whole database is ours already
+        query = query.with_for_update()
+    return connection.execute(query).scalar() or 0
+
+
+def share_with_erasure(connection: Connection, tenant: str, *, erasing: bool = False) -> None:
+    """Let writers of new facts run side by side, and an erasure alone (PostgreSQL; SQLite has one writer)."""
+    if connection.dialect.name != "sqlite":
+        kind = "" if erasing else "_shared"
+        connection.execute(text(f"SELECT pg_advisory_xact_lock{kind}(hashtext(:tenant))"), {"tenant": tenant})
 
 
 def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tuple[int, int]:

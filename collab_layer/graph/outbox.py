@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, false, func, select, true, update
+from sqlalchemy import ColumnElement, Connection, delete, false, func, select, true, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.ids import next_id
+from collab_layer.graph.names import lock
 from collab_layer.graph.tables import outbox, tenants, work
 
 SECOND = 1_000_000
@@ -63,7 +63,7 @@ def claim(
     connection.execute(
         update(work)
         .where(w.tenant == tenant, w.entity == row.entity)
-        .values(token=token, lease_until=now + LEASE, refresh=False)
+        .values(token=token, lease_until=now + LEASE)
     )
     pending = connection.execute(
         select(outbox.c.interaction)
@@ -81,14 +81,12 @@ def check(connection: Connection, held: Claim, name: str) -> None:
     Raises:
         StaleLeaseError: Another worker has it, or something was erased since the claim.
     """
-    token = connection.execute(
-        _locked(connection, select(work.c.token).where(work.c.tenant == held.tenant, work.c.entity == held.entity))
-    ).scalar()
-    if token != held.token:
-        raise StaleLeaseError(name, "another worker has taken it over")
-    generation = connection.execute(
-        _locked(connection, select(tenants.c.generation).where(tenants.c.tenant == held.tenant))
-    ).scalar_one()
+    generation = lock(connection, held.tenant)  # always before the work row, as writers do
+    query = select(work.c.token).where(work.c.tenant == held.tenant, work.c.entity == held.entity)
+    if connection.dialect.name != "sqlite":
+        query = query.with_for_update()
+    if connection.execute(query).scalar() != held.token:
+        raise StaleLeaseError(name, "another worker has taken it over, or its grants changed")
     if generation != held.generation:
         raise StaleLeaseError(name, "something was erased meanwhile; it is planned anew")
 
@@ -107,16 +105,16 @@ def settle(connection: Connection, held: Claim, now: int) -> None:
         select(func.count()).where(outbox.c.tenant == held.tenant, outbox.c.entity == held.entity)
     ).scalar_one()
     row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
-    if not left:
-        # Unless its grants changed meanwhile: then it is to be read again.
-        connection.execute(delete(work).where(row, work.c.refresh == false()))
-    values = {"pending": left, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
-    connection.execute(update(work).where(row).values(values))
+    if left:
+        values = {"pending": left, "refresh": False, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
+        connection.execute(update(work).where(row).values(values))
+    else:
+        connection.execute(delete(work).where(row))
 
 
 def release(connection: Connection, held: Claim) -> None:
     """Give the lease back without a mark against it."""
-    connection.execute(update(work).where(*_mine(held)).values(lease_until=0, **_again(held)))
+    connection.execute(update(work).where(*_mine(held)).values(lease_until=0))
 
 
 def fail(connection: Connection, held: Claim, now: int, reason: str, *, retryable: bool = False) -> bool:
@@ -133,7 +131,6 @@ def fail(connection: Connection, held: Claim, now: int, reason: str, *, retryabl
         "reason": reason[:500],
         "due": now + delay,
         "lease_until": 0,
-        **_again(held),
     }
     connection.execute(update(work).where(*_mine(held)).values(values))
     return parked
@@ -147,8 +144,10 @@ def unpark(connection: Connection, tenant: str, now: int) -> int:
     ).rowcount
 
 
-def _again(held: Claim) -> dict[str, bool]:
-    return {"refresh": True} if held.refresh else {}
+def disturb(connection: Connection, tenant: str, entity: int) -> None:
+    """Its grants changed: a plan in flight must not be applied, the entity is taken up anew."""
+    row = (work.c.tenant == tenant) & (work.c.entity == entity)
+    connection.execute(update(work).where(row).values(token=0, lease_until=0))
 
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:
@@ -162,9 +161,3 @@ def counts(connection: Connection, tenant: str) -> tuple[int, int]:
 
 def _mine(held: Claim) -> tuple[ColumnElement[bool], ...]:
     return (work.c.tenant == held.tenant, work.c.entity == held.entity, work.c.token == held.token)
-
-
-def _locked(connection: Connection, query: Select[Any]) -> Select[Any]:
-    if connection.dialect.name == "sqlite":
-        return query  # the whole database is ours already
-    return query.with_for_update()

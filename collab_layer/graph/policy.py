@@ -151,7 +151,7 @@ def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: i
         }
         for owner in owners
     ]
-    upsert(connection, work, rows, update=("refresh", "due", "parked"))
+    upsert(connection, work, rows, update=("refresh", "due", "parked", "token", "lease_until"))
 
 
 def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> int:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert, select, update
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
-from collab_layer.graph.names import find, resolve
+from collab_layer.graph.names import find, resolve, share_with_erasure
 from collab_layer.graph.tables import edges, interactions, outbox, work
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
@@ -35,6 +35,7 @@ def observe(
     connection: Connection, adjacency: Adjacency, tenant: str, batch: Sequence[Interaction], now: int
 ) -> list[str]:
     """Store a batch in the caller's transaction; the id of each, old or new, in order."""
+    share_with_erasure(connection, tenant)
     known = _known_keys(connection, tenant, batch)
     names = [entity for item in batch for entity in (item.actor, item.target, *item.links) if entity is not None]
     ids = resolve(connection, tenant, names)

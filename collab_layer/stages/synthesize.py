@@ -89,7 +89,7 @@ def facets(
     """
     held = pool(snippets, min_contributors=min_contributors, delta=delta)
     anchors = _anchors(held, names, idf)
-    everyone = len(held.share)
+    everyone = _everyone(snippets, min_contributors)
     taken: set[int] = set()
     drafts: list[Draft] = []
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
@@ -107,6 +107,13 @@ def facets(
 def cost(draft: Draft) -> int:
     """Tokens of a draft's line in a prompt, estimated from above: its text, its quotes and the frame."""
     return LINE_TOKENS + estimate_tokens(draft.text) + sum(map(estimate_tokens, draft.quotes.values()))
+
+
+def _everyone(snippets: Iterable[Snippet], minimum: int) -> int:
+    """Neighbours that may be counted: those that share only facets not unless they are enough."""
+    levels = {s.owner: s.level for s in snippets if s.level > Level.NONE}
+    distilled = sum(1 for level in levels.values() if level < Level.RECORDS)
+    return len(levels) - (distilled if distilled < minimum else 0)
 
 
 def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> list[_Anchor]:
@@ -146,7 +153,13 @@ def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
     shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
     used = {s.source: s for a in shown for s in held.by_link[a.link] if s.owner in inside}
     sources = _sources(held, used.values(), inside)
-    spoken = (s for s in held.by_link[head.link] if s.owner in inside and s.level == Level.RECORDS and s.text)
+    # Where one of them shares only facets the text is published as distilled: nobody is quoted in it.
+    distilled = any(s.level < Level.RECORDS for s in used.values())
+    spoken = (
+        s
+        for s in held.by_link[head.link]
+        if not distilled and s.owner in inside and s.level == Level.RECORDS and s.text
+    )
     first, *others = _two_lessons(spoken) or [("", "")]
     text = _label(_distinct(a.name for a in shown), len(inside), everyone, first[1], head.bare)
     return Draft(
