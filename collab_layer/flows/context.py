@@ -366,7 +366,9 @@ class _Maker:
 
     def _displays(self, read: Sequence[Snippet]) -> dict[int, str]:
         index = self.reading.index
-        return {link: index.displays[link] for snippet in read for link in snippet.links}
+        return {
+            link: index.displays[link] for snippet in read for link in snippet.links if self.reading.index.named(link)
+        }
 
     def _heads(self, read: Sequence[Snippet], idf: dict[int, float]) -> dict[int, str]:
         """Names of the links that may head a facet: most owners first, then the rarest.
@@ -376,7 +378,8 @@ class _Maker:
         holders: dict[int, set[int]] = {}
         for snippet in read:
             for link in snippet.links:
-                holders.setdefault(link, set()).add(snippet.owner)
+                if self.reading.index.named(link):
+                    holders.setdefault(link, set()).add(snippet.owner)
         best = sorted(holders, key=lambda link: (-len(holders[link]) * idf.get(link, 1.0), link))[:HEADS]
         return {link: self.reading.index.displays[link] for link in best}
 

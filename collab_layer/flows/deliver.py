@@ -12,7 +12,9 @@ from sqlalchemy import bindparam, delete, select, update
 
 from collab_layer.errors import BackendError
 from collab_layer.flows.tools import Tools
+from collab_layer.governance.grants import Audience
 from collab_layer.graph import derived
+from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
@@ -34,6 +36,7 @@ async def deliver(tools: Tools, tenant: str) -> int:
         require(backend, Can.WRITE)
         assert isinstance(backend, Writes)
         try:
+            await tools.in_thread(_lapse, tools, tenant, name)
             gone = await tools.in_thread(_retracting, tools, tenant, name)
             if gone:
                 await backend.retract(gone)
@@ -59,6 +62,33 @@ def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
                 select(d.item).where(d.tenant == tenant, d.backend == backend, d.state == "retracting").limit(BATCH)
             ).scalars()
         )
+
+
+def _lapse(tools: Tools, tenant: str, backend: str) -> None:
+    """What was delivered and may no longer be shown, or has run out, is to be taken back."""
+    d, now = deliveries.c, tools.now()
+    index = tools.store.index(tenant)
+    with tools.store.database.read() as connection, index.lock:
+        index.refresh(connection)
+        mine = (d.tenant == tenant) & (d.backend == backend) & (d.state == "delivered")
+        ids = list(connection.execute(select(d.item).where(mine)).scalars())
+        items = derived.get(connection, tenant, ids)
+        seen: dict[int, Audience] = {}
+        over: list[str] = []
+        for id_ in ids:
+            item = items.get(id_)
+            if item is not None and item.expires > now and index.named(item.owner):
+                if item.owner not in seen:
+                    reader = Entity.parse(index.names[item.owner])
+                    seen[item.owner] = tools.store.audience(connection, tenant, reader, item.owner, None, now)
+                if all(seen[item.owner].level(one) >= item.level for one in item.principals):
+                    continue
+            over.append(id_)
+    if over:
+        with tools.store.database.write() as connection:
+            for start in range(0, len(over), BATCH):
+                part = d.item.in_(over[start : start + BATCH])
+                connection.execute(update(deliveries).where(mine, part).values(state="retracting"))
 
 
 def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], list[str]]:
@@ -116,13 +146,10 @@ def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native:
             [{"key": key, "native": native.get(key)} for key in ids],
         )
         # Erased between writing and now: the state is `retracting` and stays so.
-        missing = set(ids) - set(derived.get(connection, tenant, ids))
-        if missing:
-            connection.execute(
-                update(deliveries)
-                .where(d.tenant == tenant, d.backend == backend, d.item.in_(missing))
-                .values(state="retracting")
-            )
+        # Another deliverer may even have taken the row away: then it is put back, to be retracted.
+        missing = sorted(set(ids) - set(derived.get(connection, tenant, ids)))
+        base = {"tenant": tenant, "backend": backend, "state": "retracting", "attempts": 0, "at": tools.now()}
+        upsert(connection, deliveries, [{**base, "item": id_} for id_ in missing], update=("state",))
 
 
 def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:

@@ -105,7 +105,9 @@ def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     return item
 
 
-def _source(tools: Tools, opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None) -> SourceView:
+def _source(
+    tools: Tools, opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None
+) -> SourceView:
     source, principal, weight = one
     reading = opened.reading
     known = scope.principal is None or reading.audience.level(principal) >= Level.RECORDS

@@ -95,7 +95,7 @@ def _cases(tools: Tools, tenant: str, pasts: Sequence[_Past], order: Sequence[tu
                 continue
             entity = Entity.parse(index.names[past.owner])
             seen = tools.store.audience(connection, tenant, entity, past.owner, None, now)
-            reading = Reading(connection, tenant, index, tools.store.adjacency, seen, past.before, past.before)
+            reading = Reading(connection, tenant, index, tools.store.adjacency, seen, past.before, past.before, minimum)
             chosen = curate(
                 neighborhood(reading, past.owner), tools.scorer, k=NEIGHBORS, min_things=0, kinds=("owner",)
             )

@@ -22,6 +22,7 @@ from collab_layer.graph.cards import card_id, texts
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
 from collab_layer.graph.tables import settings
+from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import rank as stage
 from collab_layer.stages.curate import curate
 from collab_layer.stages.lessons import lesson
@@ -84,24 +85,35 @@ def _rank(tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...]
         hood = neighborhood(reading, opened.focus, query_vector=vector)
         chosen = curate(hood, tools.scorer, k=NEIGHBORS, min_things=0, kinds=("owner",))
         laid = candidates(reading, opened.focus, ids, chosen)
+        # What only others hold is to this reader as unknown as what nobody holds.
+        met = (laid.popularity > 0) | np.isin(ids, laid.own.ids) | (laid.candidate_vectors.row >= 0)
+        known = [one for one, seen in zip(known, met.tolist(), strict=True) if seen]
+        laid = laid if met.all() else candidates(reading, opened.focus, ids[met], chosen)
         sharing = policy.sharing(reading.connection, reading.tenant)
         columns = stage.features(laid, min_contributors=sharing.min_contributors)
         if vector is not None:
             columns["instruction"] = laid.candidate_vectors.dot(vector)
         used = weights(reading.connection, reading.tenant)
         scores = stage.rank(columns, {**used, "instruction": 1.0})
-        items = _items(reading, known, laid, columns, scores)
+        items = _items(tools, reading, scope.principal or entity, known, laid, columns, scores)
         floor = min((item.score for item in items), default=0.0) - 1.0
-        items += [Ranked(entity=one, score=floor, rationale="never seen here") for one in wanted if one not in known]
+        nothing = stage.rationale(dict.fromkeys(columns, 0.0), holders=0)
+        items += [Ranked(entity=one, score=floor, rationale=nothing) for one in wanted if one not in known]
     place = {one: at for at, one in enumerate(wanted)}
     items.sort(key=lambda item: (-item.score, place[item.entity]))
     return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of)
 
 
 def _items(
-    reading: Reading, known: Sequence[Entity], laid: Candidates, columns: Mapping[str, Floats], scores: Floats
+    tools: Tools,
+    reading: Reading,
+    reader: Entity,
+    known: Sequence[Entity],
+    laid: Candidates,
+    columns: Mapping[str, Floats],
+    scores: Floats,
 ) -> list[Ranked]:
-    quotes = _quotes(reading, laid)
+    quotes = _quotes(tools, reading, laid, reader)
     holders: dict[int, list[tuple[int, float]]] = {}
     for neighbor, candidate in zip(laid.hold_neighbor.tolist(), laid.hold_candidate.tolist(), strict=True):
         holders.setdefault(candidate, []).append((neighbor, float(laid.neighbor_weight[neighbor])))
@@ -135,7 +147,7 @@ def _evidence(
     return Evidence(source=source, owner=view.entity_of(reading, owner), quote=quote, weight=min(1.0, pair[1]))
 
 
-def _quotes(reading: Reading, laid: Candidates) -> dict[tuple[int, int], tuple[str, str]]:
+def _quotes(tools: Tools, reading: Reading, laid: Candidates, reader: Entity) -> dict[tuple[int, int], tuple[str, str]]:
     """What the neighbours that share records wrote about a candidate: (owner, thing) -> (source, words)."""
     allowed = laid.neighbors[laid.neighbor_level >= Level.RECORDS]
     cards = reading.index.cards
@@ -148,8 +160,7 @@ def _quotes(reading: Reading, laid: Candidates) -> dict[tuple[int, int], tuple[s
     )[:200]
     found = texts(reading.connection, reading.tenant, cards.id[rows].tolist())
     threads = dict(zip(cards.id[rows].tolist(), cards.thread[rows].tolist(), strict=True))
-    return {
-        (card.owner, threads[id_]): (card_id(id_), lesson(card.text, outcome=card.outcome))
-        for id_, card in found.items()
-        if card.text
-    }
+    said = {id_: lesson(card.text, outcome=card.outcome) for id_, card in found.items() if card.text}
+    leaving = [Leaving(view.entity_of(reading, found[id_].owner), reader, text) for id_, text in said.items()]
+    kept = zip(said, tools.leaving(leaving), strict=True)
+    return {(found[id_].owner, threads[id_]): (card_id(id_), text) for id_, text in kept if text is not None}

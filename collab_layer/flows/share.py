@@ -54,6 +54,11 @@ async def set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
     await tools.in_thread(_set_policy, tools, tenant, sharing)
 
 
+async def lapse(tools: Tools, tenant: str) -> int:
+    """Owners whose last reader's grant ran out lose the texts kept for it; how many grants ended."""
+    return await tools.in_thread(_lapse, tools, tenant)
+
+
 def audience_name(to: str) -> str:
     """Check who is meant: an entity or group, `kind:agent`, or `tenant`."""
     if to == EVERYONE:
@@ -134,6 +139,23 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)
         policy.queue_refresh(connection, tenant, owners, now)
+
+
+def _lapse(tools: Tools, tenant: str) -> int:
+    now = tools.now()
+    with tools.store.database.read() as connection:
+        ended = policy.ended(connection, tenant, now)
+    if not ended:
+        return 0
+    with tools.store.database.write() as connection:
+        names.lock(connection, tenant)
+        for id_, owner in ended:
+            policy.close(connection, tenant, id_, now)
+            if owner is not None and read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
+                _, rev = names.bump(connection, tenant)
+                policy.drop_texts(connection, tenant, owner, rev)
+                outbox.disturb(connection, tenant, owner)
+    return len(ended)
 
 
 def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> None:

@@ -341,7 +341,7 @@ def _plan(tools: Tools, loaded: Loaded, worded: Worded) -> list[Item]:
 def _lesson(event: Pending, index: TenantIndex) -> str | None:
     if event.text is None:
         return None
-    labels = [index.displays[link] for link in event.links]
+    labels = [index.displays[link] for link in event.links if index.named(link)]
     return lessons.lesson(event.text, links=labels, outcome=event.outcome, verb=event.verb)
 
 

@@ -80,7 +80,7 @@ def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind) -> Facet:
         confidence=draft.confidence,
         contributors=len(draft.contributors),
         evidence=evidence(reading, draft.sources, draft.quotes, draft.at),
-        links=tuple(entity_of(reading, link) for link in draft.links),
+        links=tuple(entity_of(reading, link) for link in draft.links if reading.index.named(link)),
         score=draft.score,
     )
 

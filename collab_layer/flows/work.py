@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
 from collab_layer.flows.deliver import deliver
+from collab_layer.flows.share import lapse
 from collab_layer.flows.spread import spread
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import outbox
@@ -73,6 +74,7 @@ async def drain(tools: Tools, tenant: str) -> int:
     waiting: set[int] = set()
     while await tools.in_thread(_fold, tools, tenant):
         pass
+    await lapse(tools, tenant)
     while True:
         done = await step(tools, tenant, ignore_due=True, but=waiting)
         if done is not None:
@@ -102,6 +104,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
             for name in await tools.in_thread(_tenants, tools, tenant):
                 if steps % FOLD_EVERY == 0:
                     await tools.in_thread(_fold, tools, name)
+                    await lapse(tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
             if not busy:

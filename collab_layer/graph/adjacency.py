@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, delete, false, func, select, update
+from sqlalchemy import Connection, bindparam, false, func, select, update
 
 from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id
+from collab_layer.graph.names import lock
 from collab_layer.graph.tables import adjacency, edges
 from collab_layer.types.graph import Edges
 from collab_layer.types.time import FOREVER
@@ -134,32 +136,37 @@ class Adjacency:
         return out
 
     def fold(self, connection: Connection, tenant: str, nodes: Sequence[int], *, at_least: int = 1) -> int:
-        """Pack the deltas of nodes that have at least so many; how many nodes were packed."""
-        rows = connection.execute(
-            select(edges.c.src, edges.c.id).where(
-                edges.c.tenant == tenant, edges.c.src.in_(list(nodes)), edges.c.folded == false()
-            )
-        )
-        waiting: dict[int, list[int]] = {}
-        for src, edge in rows:
-            waiting.setdefault(src, []).append(edge)
-        chosen = {node: ids for node, ids in waiting.items() if len(ids) >= at_least}
+        """Pack the deltas of nodes that have at least so many; how many nodes were packed.
+
+        One select tells which rows there are and what they hold; exactly those are merged and
+        marked. The tenant's row is taken first, so that two folds never meet.
+        """
+        lock(connection, tenant)
+        waiting: dict[int, list[Any]] = {}
+        columns = (edges.c.src, edges.c.id, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
+        for start in range(0, len(nodes), _CHUNK):
+            part = list(nodes[start : start + _CHUNK])
+            query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded == false())
+            for row in connection.execute(query):
+                waiting.setdefault(row.src, []).append(row)
+        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least}
         if not chosen:
             return 0
-        merged = self.edges(connection, tenant, list(chosen))
-        versions = self.versions(connection, tenant, chosen)
-        upsert(
-            connection,
-            adjacency,
-            [
-                {"tenant": tenant, "node": node, "version": versions[node][0] + 1, "packed": merged[node].tobytes()}
-                for node in chosen
-            ],
-            update=("version", "packed"),
-        )
+        base = self._packed(connection, tenant, list(chosen))
+        none = np.zeros(0, PACKED)
+        packed = [
+            {
+                "tenant": tenant,
+                "node": node,
+                "version": next_id(),  # never met again, also if this is rolled back
+                "packed": _merge(base.get(node, none), _fresh(rows)).tobytes(),
+            }
+            for node, rows in chosen.items()
+        ]
+        upsert(connection, adjacency, packed, update=("version", "packed"))
         connection.execute(
             update(edges).where(edges.c.tenant == tenant, edges.c.id == bindparam("edge")).values(folded=True),
-            [{"edge": edge} for ids in chosen.values() for edge in ids],
+            [{"edge": row.id} for rows in chosen.values() for row in rows],
         )
         return len(chosen)
 
@@ -180,21 +187,29 @@ class Adjacency:
     def unfold(self, connection: Connection, tenant: str, nodes: Sequence[int]) -> None:
         """Forget the packed arrays of nodes whose rows were deleted or closed; deltas take over.
 
-        The version goes on from where it was, so that no cache takes the new state for the old.
+        Each gets a new version, so that no cache takes the new state for the old.
         """
+        if not nodes:
+            return
+        lock(connection, tenant)
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            versions = self.versions(connection, tenant, part)
-            connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node.in_(part)))
             connection.execute(
                 update(edges).where(edges.c.tenant == tenant, edges.c.src.in_(part)).values(folded=False)
             )
-            blank = [{"tenant": tenant, "node": node, "version": versions[node][0] + 1, "packed": b""} for node in part]
+            blank = [{"tenant": tenant, "node": node, "version": next_id(), "packed": b""} for node in part]
             upsert(connection, adjacency, blank, update=("version", "packed"))
+
+
+def _fresh(rows: Sequence[Any]) -> Packed:
+    """Deltas as an array; those that were ended are only for as-of reads."""
+    return np.array([(row.dst, row.kind, row.weight, 1, row.at) for row in rows if row.valid_to == FOREVER], PACKED)
 
 
 def _merge(base: Packed, fresh: Packed) -> Packed:
     rows = np.concatenate([base, fresh]) if len(base) else fresh
+    if not len(rows):
+        return rows
     keys = rows["dst"].astype(np.int64) * 16 + rows["kind"]
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     out = np.zeros(len(first), PACKED)

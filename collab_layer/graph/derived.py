@@ -171,6 +171,10 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
                 lineage.c.tenant == tenant, lineage.c.item.in_(kept), lineage.c.principal.in_(list(erased))
             )
         )
+        rested = select(lineage.c.item).where(lineage.c.tenant == tenant, lineage.c.item.in_(kept))
+        connection.execute(
+            delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(kept), derived.c.id.not_in(rested))
+        )
         connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(gone)))
         connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(gone)))
         count += len(part)

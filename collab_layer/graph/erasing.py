@@ -6,6 +6,7 @@ derived items that rest on them through all generations, then the sources themse
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -125,6 +126,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     )
     removed.add("derived", derived_rows.drop(connection, tenant, of_principal, frozenset([id_])))
     _told_gone(connection, tenant, told, removed)
+    _unlink(connection, tenant, id_, removed)
     around = list(
         connection.execute(select(edges.c.dst).where(edges.c.tenant == tenant, edges.c.src == id_).distinct()).scalars()
     )
@@ -147,6 +149,30 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
     removed.add("entities", 1 + _orphans(connection, tenant, around))
+
+
+def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:
+    """Others' notes that refer to the entity stay theirs, without the link and what was named after it."""
+    numbers = list(
+        connection.execute(
+            select(edges.c.interaction).where(edges.c.tenant == tenant, edges.c.dst == id_, edges.c.interaction > 0)
+        ).scalars()
+    )
+    for start in range(0, len(numbers), _CHUNK):
+        part = numbers[start : start + _CHUNK]
+        c = cards.c
+        held = connection.execute(select(c.id, c.links).where(c.tenant == tenant, c.interaction.in_(part))).all()
+        sources = [card_id(card.id) for card in held] + [interaction_id(number) for number in part]
+        derived_gone(connection, tenant, sources, frozenset(), removed)
+        for card in held:
+            left = [link for link in json.loads(card.links) if link != id_]
+            connection.execute(update(cards).where(c.tenant == tenant, c.id == card.id).values(links=json.dumps(left)))
+        i = interactions.c
+        rows = connection.execute(select(i.id, i.links).where(i.tenant == tenant, i.id.in_(part))).all()
+        for row in rows:
+            left = [link for link in json.loads(row.links) if link != id_]
+            where = (i.tenant == tenant) & (i.id == row.id)
+            connection.execute(update(interactions).where(where).values(links=json.dumps(left)))
 
 
 def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:

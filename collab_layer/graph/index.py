@@ -237,6 +237,10 @@ class TenantIndex:
         """Distinct targets when last counted, 0 if never."""
         return self._degree.view[ids]
 
+    def named(self, id_: int) -> bool:
+        """Whether a dense id has a name; that of a forgotten entity has none."""
+        return 0 <= id_ < len(self.names) and bool(self.names[id_])
+
     def owners(self) -> Ids:
         """Every owner."""
         return np.flatnonzero(self._is_owner.view).astype(np.int64)

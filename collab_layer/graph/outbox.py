@@ -61,9 +61,7 @@ def claim(
         return None
     token = next_id()
     connection.execute(
-        update(work)
-        .where(w.tenant == tenant, w.entity == row.entity)
-        .values(token=token, lease_until=now + LEASE)
+        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE)
     )
     pending = connection.execute(
         select(outbox.c.interaction)

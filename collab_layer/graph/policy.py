@@ -130,6 +130,18 @@ def revoke(connection: Connection, tenant: str, id_: str, now: int) -> int | Non
     return row.owner
 
 
+def ended(connection: Connection, tenant: str, now: int) -> list[tuple[str, int | None]]:
+    """Grants whose time is over but that were not closed yet: id and owner."""
+    g = grants.c
+    rows = connection.execute(select(g.id, g.owner).where(g.tenant == tenant, g.revoked.is_(None), g.until <= now))
+    return [(row.id, row.owner) for row in rows]
+
+
+def close(connection: Connection, tenant: str, id_: str, now: int) -> None:
+    """Note that a grant's time is over."""
+    connection.execute(update(grants).where(grants.c.tenant == tenant, grants.c.id == id_).values(revoked=now))
+
+
 def owner_of_grant(connection: Connection, tenant: str, id_: str) -> int | None:
     """Whose grant it is; None if unknown or the tenant's own."""
     return connection.execute(select(grants.c.owner).where(grants.c.tenant == tenant, grants.c.id == id_)).scalar()

@@ -48,7 +48,11 @@ PEER_FLOOR = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One snapshot for one reader. `as_of` is None for the present; `now` is the moment read."""
+    """One snapshot for one reader.
+
+    `as_of` is None for the present; `now` is the moment read; `minimum` is the tenant's
+    `min_contributors`.
+    """
 
     connection: Connection
     tenant: str
@@ -57,6 +61,13 @@ class Reading:
     audience: Audience
     now: int
     as_of: int | None = None
+    minimum: int = 1
+
+    def counted(self, ids: Ids) -> int:
+        """How many of these owners may be counted: those that share only facets not unless they are enough."""
+        levels = self.audience.levels(ids, self.index.is_owner(ids))
+        distilled = int(np.count_nonzero(levels == Level.FACETS))
+        return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
 
     def edges(self, nodes: Sequence[int]) -> dict[int, Packed]:
         """Edges of some nodes at the moment read; not yet cut to the audience."""
@@ -72,10 +83,12 @@ class Reading:
         return FOREVER if self.as_of is None else self.as_of
 
     def owners_visible(self) -> int:
-        """How many owners the reader may use, itself included."""
-        if self.audience.default > Level.NONE:
-            return int(np.count_nonzero(self.visible(self.index.owners()))) or 1
-        return 1 + sum(1 for level in self.audience.named.values() if level > Level.NONE)
+        """How many owners may be counted, the reader included."""
+        known = self.index.owners()
+        if self.audience.default == Level.NONE:
+            known = np.array([owner for owner in self.audience.named if owner != self.audience.reader], np.int64)
+            return 1 + self.counted(known)
+        return self.counted(known) or 1
 
 
 def neighborhood(
@@ -101,6 +114,9 @@ def neighborhood(
     ids = np.unique(np.concatenate([named, peers, things]))
     is_owner = reading.index.is_owner(ids)
     level = np.where(is_owner, reading.audience.levels(ids, is_owner), np.int8(Level.RECORDS)).astype(np.int8)
+    alone = is_owner & (level == Level.FACETS)
+    if np.count_nonzero(alone) < reading.minimum:
+        level[alone] = Level.NONE  # so few that share only facets would be told apart by any number
     pair_own = np.repeat(np.arange(len(own)), [len(found) for found in holders]).astype(np.int32)
     joined = _join(holders)
     pair_candidate = np.searchsorted(ids, joined.ids).astype(np.int32)
@@ -219,7 +235,7 @@ def candidates(reading: Reading, focus: int, wanted: Ids, selection: Selection) 
     for row, thing in enumerate(wanted.tolist()):
         found = pick(holders[thing], Kind.HELD_BY)
         seen = found.take(reading.visible(found.ids))
-        popularity[row] = np.count_nonzero(seen.ids != focus)
+        popularity[row] = reading.counted(seen.ids[seen.ids != focus])
         for at in np.flatnonzero(np.isin(seen.ids, neighbors)).tolist():
             hold_neighbor.append(place[int(seen.ids[at])])
             hold_candidate.append(row)
@@ -263,7 +279,8 @@ def _holders(reading: Reading, packed: Packed, focus: int) -> tuple[Edges, int]:
     owners = found.take(reading.index.is_owner(found.ids))
     seen = owners.take(reading.visible(owners.ids) | (owners.ids == focus))
     others = seen.take(seen.ids != focus)
-    return others.take(slice(HOLDERS_CAP)), max(len(seen), 1)
+    counted = reading.counted(others.ids) + int(len(others) < len(seen))
+    return others.take(slice(HOLDERS_CAP)), max(counted, 1)
 
 
 def _members(reading: Reading, groups: Sequence[Packed], focus: int) -> Ids:

@@ -78,7 +78,14 @@ class GraphStore:
             seen = self.audience(connection, scope.tenant, principal, reader, scope.purpose, now)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
-                connection, scope.tenant, index, self.adjacency, seen, now if as_of is None else as_of, as_of
+                connection,
+                scope.tenant,
+                index,
+                self.adjacency,
+                seen,
+                now if as_of is None else as_of,
+                as_of,
+                policy.sharing(connection, scope.tenant).min_contributors,
             )
             yield Opened(reading, ids.get(str(focus), NOBODY), reader, policy_version(connection, scope.tenant))
 

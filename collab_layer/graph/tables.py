@@ -105,7 +105,7 @@ Index(
 adjacency = _table(
     "adjacency",
     Column("node", Integer, primary_key=True, autoincrement=False),
-    Column("version", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
     Column("packed", LargeBinary, nullable=False),
 )
 

@@ -377,8 +377,8 @@ def test_ranking_without_grants_uses_nobody_else(layer):
     ranking = layer.rank("user:b", ["item:other", "item:dune"])
     for item in ranking.items:
         assert item.evidence == ()
-        assert item.features["evidence"] == 0
-        assert item.features["popularity"] == 0
+        assert item.features.get("evidence", 0) == 0
+        assert item.features.get("popularity", 0) == 0
 
 
 # -- budget --------------------------------------------------------------------------------------
@@ -414,3 +414,133 @@ def test_the_past_is_read_as_it_was_under_todays_grants(layer, clock):
     then = layer.neighbors("user:b", as_of=start + timedelta(hours=1))[0]
     assert {str(one) for one in now.shared} == {"item:1", "item:2"}
     assert {str(one) for one in then.shared} == {"item:1"}
+
+
+# -- what an attacker, or bad luck, would try ---------------------------------------------------------
+
+
+def test_a_revoked_lesson_is_not_told_by_explain_either(layer):
+    _say(layer)
+    grant = layer.grant("agent:a", "agent:b", "records")
+    layer.drain()
+    reader = layer.as_("agent:b")
+    lesson = reader.context("agent:b", "go modules conflict").facets[0]
+    assert "pinning" in reader.explain(lesson.id).model_dump_json()
+    layer.revoke(grant.id)
+    for call in (reader.explain, reader.derived):
+        with pytest.raises(UnknownIdError):
+            call(lesson.id)
+
+
+def test_leaving_the_team_ends_what_it_read_caches_included(layer):
+    _say(layer)
+    layer.grant("agent:a", "team:build", "records")
+    layer.observe("agent:b", "team:build", verb="joined")
+    layer.drain()
+    for _ in range(3):
+        assert layer.context("agent:b", "go modules conflict").facets
+    layer.observe("agent:b", "team:build", verb="left")
+    assert layer.context("agent:b", "go modules conflict").facets == ()
+
+
+def test_one_lone_facets_owner_moves_no_number(layer):
+    for who in ("user:bob", "user:carol", "user:dave"):
+        layer.observe([Interaction(actor=who, target=f"item:{n}") for n in range(5)])
+    layer.observe("user:carol", "item:x")
+    layer.observe("user:alice", "item:0")
+    for who in ("user:carol", "user:dave"):
+        layer.grant(who, "user:bob", "records")
+    layer.grant("user:alice", "user:bob", "facets")
+    layer.drain()
+    bob = layer.as_("user:bob")
+
+    def seen():
+        return (
+            bob.rank("user:bob", ["item:x", "item:0"]).model_dump_json(),
+            [neighbor.model_dump_json() for neighbor in bob.neighbors("user:bob")],
+            [facet.text for facet in bob.context("user:bob").facets],
+        )
+
+    before = seen()
+    layer.observe("user:alice", "item:x")
+    layer.observe("user:alice", "item:1")
+    layer.drain()
+    assert seen() == before
+
+
+def test_what_only_others_hold_is_as_unknown_as_what_nobody_holds(layer):
+    layer.observe("user:alice", text="a private word", links=["topic:prozac"])
+    layer.observe("user:bob", "item:1")
+    layer.drain()
+    ranking = layer.as_("user:bob").rank("user:bob", ["topic:prozac", "topic:never"])
+    first, second = ranking.items
+    assert (first.score, first.rationale) == (second.score, second.rationale)
+    for name in ("topic:prozac", "topic:never"):
+        with pytest.raises(UnknownIdError):
+            layer.as_("user:bob").neighbors(name)
+
+
+def test_forgetting_what_others_refer_to_breaks_no_answer_and_leaves_no_name(layer):
+    layer.observe(
+        "agent:a", text="Fixed the Go modules conflict by pinning", links=["item:zedword", "topic:go-modules"]
+    )
+    layer.grant("agent:a", "agent:b", "records")
+    layer.drain()
+    assert layer.context("agent:b", "go modules conflict").facets
+    layer.forget("item:zedword")
+    answer = layer.context("agent:b", "go modules conflict")
+    assert answer.facets
+    assert "zedword" not in answer.model_dump_json()
+
+
+def test_a_reference_to_anothers_memory_does_not_make_it_ones_own(layer):
+    from collab_layer.testing.memory import InMemoryBackend
+
+    store = InMemoryBackend()
+    ref = store.add("user:alice", "Alice's secret about the merger")
+    layer.attach(store)
+    layer.as_("user:mallory").observe(Interaction(actor="user:mallory", verb="remembered", ref=ref))
+    layer.grant("user:mallory", "tenant", "records")
+    layer.drain()
+    for who in ("user:mallory", "user:bob"):
+        assert layer.context(who, "merger secret").facets == ()
+
+
+def test_only_the_operator_reports_what_a_store_changed(layer):
+    from collab_layer.ports.backend import Change
+    from collab_layer.types.entity import MemoryRef
+
+    with pytest.raises(NotPermittedError):
+        layer.as_("user:eve").observe_changes("mem", [Change(MemoryRef(backend="mem", id="1"), None)])
+
+
+def test_a_store_of_one_tenant_gets_nothing_of_another(layer):
+    from collab_layer.testing.memory import InMemoryBackend
+
+    store = InMemoryBackend()
+    layer.attach(store, deliver=True)
+    other = layer.for_tenant("other")
+    for who in ("user:a", "user:b"):
+        for n in range(6):
+            other.observe(who, f"item:{n}", verb="liked")
+    other.grant("user:a", "user:b", "records")
+    other.drain()
+    other.observe("user:a", "item:dune", verb="loved", text="Secret of the other tenant about Dune")
+    other.drain()
+    layer.drain()
+    assert store.texts() == []
+
+
+def test_texts_kept_for_a_grant_leave_with_it(layer, clock, request):
+    _say(layer)
+    layer.grant("agent:a", "agent:b", "records", until=clock() + timedelta(hours=1))
+    layer.drain()
+    clock.advance(hours=2)
+    layer.drain()
+    from sqlalchemy import select
+
+    from collab_layer.graph.tables import cards, terms
+
+    with layer._layer._core.tools.store.database.read() as connection:
+        assert connection.execute(select(cards.c.text)).scalars().all() == [None]
+        assert connection.execute(select(terms.c.card)).scalars().all() == []

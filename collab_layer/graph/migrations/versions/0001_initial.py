@@ -15,7 +15,7 @@ def upgrade() -> None:
         "adjacency",
         sa.Column("tenant", sa.String(length=128), nullable=False),
         sa.Column("node", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("packed", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "node"),
         sqlite_with_rowid=False,
