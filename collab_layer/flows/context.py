@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log1p
 
 import numpy as np
 
@@ -272,8 +273,9 @@ class _Maker:
 
     def facets(self, read: Sequence[Snippet]) -> list[Made]:
         """What the curated owners have in common, as far as it may be published."""
-        idf = self._idf(read)
-        displays = self._heads(read, idf)
+        holders = self._holders(read)
+        idf = self._idf(holders)
+        displays = self._heads(holders, idf)
         drafts = synthesize.facets(
             read,
             displays,
@@ -370,26 +372,25 @@ class _Maker:
             link: index.displays[link] for snippet in read for link in snippet.links if self.reading.index.named(link)
         }
 
-    def _heads(self, read: Sequence[Snippet], idf: dict[int, float]) -> dict[int, str]:
+    def _heads(self, holders: dict[int, set[int]], idf: dict[int, float]) -> dict[int, str]:
         """Names of the links that may head a facet: most owners first, then the rarest.
 
         The others only cost time: there are `MAX_FACETS` places.
         """
-        holders: dict[int, set[int]] = {}
-        for snippet in read:
-            for link in snippet.links:
-                if self.reading.index.named(link):
-                    holders.setdefault(link, set()).add(snippet.owner)
-        best = sorted(holders, key=lambda link: (-len(holders[link]) * idf.get(link, 1.0), link))[:HEADS]
+        best = sorted(holders, key=lambda link: (-len(holders[link]) * idf[link], link))[:HEADS]
         return {link: self.reading.index.displays[link] for link in best}
 
-    def _idf(self, read: Sequence[Snippet]) -> dict[int, float]:
+    def _holders(self, read: Sequence[Snippet]) -> dict[int, set[int]]:
+        """Who holds each link that still has a name."""
         holders: dict[int, set[int]] = {}
         for snippet in read:
             for link in snippet.links:
                 holders.setdefault(link, set()).add(snippet.owner)
+        return {link: owners for link, owners in holders.items() if self.reading.index.named(link)}
+
+    def _idf(self, holders: dict[int, set[int]]) -> dict[int, float]:
         visible = self.hood.owners_visible
-        out = {link: float(np.log1p(visible / len(owners))) for link, owners in holders.items()}
+        out = {link: log1p(visible / len(owners)) for link, owners in holders.items()}
         own = zip(self.hood.own.ids.tolist(), self.hood.own_idf.tolist(), strict=True)
         out.update({link: idf for link, idf in own if link in out})
         return out

@@ -25,6 +25,7 @@ from collab_layer.types.graph import (
     Edges,
     Floats,
     Ids,
+    Levels,
     Neighborhood,
     Rows,
     Selection,
@@ -65,7 +66,10 @@ class Reading:
 
     def counted(self, ids: Ids) -> int:
         """How many of these owners may be counted: those that share only facets not unless they are enough."""
-        levels = self.audience.levels(ids, self.index.is_owner(ids))
+        return self.counted_levels(self.audience.levels(ids, self.index.is_owner(ids)))
+
+    def counted_levels(self, levels: Levels) -> int:
+        """The same, of levels."""
         distilled = int(np.count_nonzero(levels == Level.FACETS))
         return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
 
@@ -276,11 +280,11 @@ def _with_seeds(own: Edges, seeds: Sequence[int], now: int) -> Edges:
 def _holders(reading: Reading, packed: Packed, focus: int) -> tuple[Edges, int]:
     """Visible holders of one target but the focus, newest first and capped; how many there are."""
     found = pick(packed, Kind.HELD_BY, Kind.MENTIONED_BY)
-    owners = found.take(reading.index.is_owner(found.ids))
-    seen = owners.take(reading.visible(owners.ids) | (owners.ids == focus))
-    others = seen.take(seen.ids != focus)
-    counted = reading.counted(others.ids) + int(len(others) < len(seen))
-    return others.take(slice(HOLDERS_CAP)), max(counted, 1)
+    levels = reading.audience.levels(found.ids, reading.index.is_owner(found.ids))
+    itself = found.ids == focus
+    others = (levels > Level.NONE) & ~itself
+    counted = reading.counted_levels(levels[others]) + int(itself.any())
+    return found.take(others).take(slice(HOLDERS_CAP)), max(counted, 1)
 
 
 def _members(reading: Reading, groups: Sequence[Packed], focus: int) -> Ids:

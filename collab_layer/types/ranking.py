@@ -1,4 +1,4 @@
-"""Candidates in order, each with its reasons; and answers with citations."""
+"""Candidates in order, each with its reasons."""
 
 from __future__ import annotations
 
@@ -50,18 +50,4 @@ class Ranking(Value):
         return tuple(item.entity for item in self.items)
 
 
-class Answer(Value):
-    """An answer grounded in facets, or "not known".
-
-    Attributes:
-        question: What was asked.
-        text: The answer; `None` when neighbours do not know.
-        citations: Ids of the facets it rests on.
-    """
-
-    question: str
-    text: str | None = None
-    citations: tuple[str, ...] = ()
-
-
-__all__ = ["Answer", "Ranked", "Ranking"]
+__all__ = ["Ranked", "Ranking"]
