@@ -172,15 +172,21 @@ class TenantIndex:
         return owner
 
     def _centre(self, start: int) -> None:
-        """Centre and normalise the new rows; the mean is fixed anew at each doubling."""
+        """Centre and normalise the new rows; the mean is taken anew whenever a sixteenth was added.
+
+        It is the mean of the oldest cards, so many that it depends on their number alone and not
+        on when this process looked: every process has the same vectors.
+        """
         total = len(self._raw.view)
-        if total >= 2 * self._mean_over:
-            have = self._has_vector.view
+        step = 1 << max(total.bit_length() - 5, 0)
+        oldest = total - total % step
+        if oldest != self._mean_over:
+            have = self._has_vector.view[:oldest]
             if have.any():
-                self._mean = self._raw.view[have].astype(np.float32).mean(axis=0)
+                self._mean = self._raw.view[:oldest][have].astype(np.float32).mean(axis=0)
                 # One or two cards are their own mean: centring them would leave nothing.
-                self._mean *= min(1.0, (total - 1) / 16)
-            self._mean_over, start = total, 0
+                self._mean *= min(1.0, (oldest - 1) / 16)
+            self._mean_over, start = oldest, 0
             self._centred = Growing(np.float32, self.dim)
         fresh = self._raw.view[start:].astype(np.float32)
         self._centred.extend(self.centred(fresh, self._has_vector.view[start:]))
