@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collab_layer.layer import AsyncCollabLayer
     from collab_layer.plugins.hookspecs import hookimpl
     from collab_layer.sync import CollabLayer
+    from collab_layer.types.answer import Answer
     from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
     from collab_layer.types.erasure import ErasureReceipt
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collab_layer.types.update import Lineage
 
 _HOME = {
+    "Answer": "collab_layer.types.answer",
     "AsyncCollabLayer": "collab_layer.layer",
     "CollabLayer": "collab_layer.sync",
     "CollabMemory": "collab_layer.types.facet",
@@ -45,6 +47,7 @@ _HOME = {
 """Where each public name lives."""
 
 __all__ = [
+    "Answer",
     "AsyncCollabLayer",
     "CollabLayer",
     "CollabMemory",

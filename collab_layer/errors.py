@@ -19,6 +19,12 @@
     ├── BackendError               somebody else's memory store
     │   ├── BackendTimeoutError    (retryable)
     │   └── BackendDownError       (retryable)
+    ├── ModelError                 a language model gave nothing usable; carries what it cost
+    │   ├── ModelSetupError        no such provider, no key, or its extra is not installed
+    │   ├── ModelReplyError        an answer that does not fit, was cut off, or a refusal
+    │   ├── ModelDownError         (retryable) cannot be reached
+    │   ├── ModelTimeoutError      (retryable)
+    │   └── ModelBusyError         (retryable) asks to wait: 429, with the seconds where it says so
     ├── StaleLeaseError            (retryable) another worker took the job over
     ├── LayerClosedError           the layer was closed
     └── LoopThreadError            a blocking call from the layer's own loop thread
@@ -197,6 +203,69 @@ class BackendDownError(BackendError):
 
     code = "backend_down"
     retryable = True
+
+
+class ModelError(CollabError):
+    """A language model gave nothing usable; the rules stand in.
+
+    Attributes:
+        model: Provider and model.
+        why: One sentence; never the prompt or the reply.
+        calls, input_tokens, output_tokens: What was spent before it failed.
+    """
+
+    code = "model"
+
+    def __init__(self, model: str, why: str, *, calls: int = 0, input_tokens: int = 0, output_tokens: int = 0) -> None:
+        self.model, self.why = model, why
+        self.calls, self.input_tokens, self.output_tokens = calls, input_tokens, output_tokens
+        super().__init__(f"model `{model}`: {why}")
+
+
+class ModelSetupError(ModelError):
+    """The model cannot be opened as it is set up; change the settings."""
+
+    code = "model_setup"
+
+
+class ModelReplyError(ModelError):
+    """The model answered, but not with what was asked for."""
+
+    code = "model_reply"
+
+
+class ModelDownError(ModelError):
+    """The model cannot be reached."""
+
+    code = "model_down"
+    retryable = True
+
+
+class ModelTimeoutError(ModelError):
+    """The model did not answer in time."""
+
+    code = "model_timeout"
+    retryable = True
+
+
+class ModelBusyError(ModelError):
+    """The provider asks to wait; `after_s` says how long, where it said so."""
+
+    code = "model_busy"
+    retryable = True
+
+    def __init__(
+        self,
+        model: str,
+        why: str,
+        *,
+        after_s: float | None = None,
+        calls: int = 0,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+    ) -> None:
+        self.after_s = after_s
+        super().__init__(model, why, calls=calls, input_tokens=input_tokens, output_tokens=output_tokens)
 
 
 class StaleLeaseError(CollabError):

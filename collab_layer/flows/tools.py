@@ -6,20 +6,37 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 from collab_layer.errors import LayerClosedError
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
 from collab_layer.ports.backend import MemoryBackend
 from collab_layer.ports.clock import Clock
-from collab_layer.ports.models import Embedder
+from collab_layer.ports.models import Embedder, LanguageModel
 from collab_layer.stages.rules import Scorer
+from collab_layer.types.asking import Role
 from collab_layer.types.entity import Entity
 from collab_layer.types.time import micros
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A language model in its role, and what a tenant may spend on it in a day.
+
+    Attributes:
+        model: Who is asked.
+        timeout_s: For one question in all.
+        calls_per_day, tokens_per_day: Caps; None is no cap.
+    """
+
+    model: LanguageModel
+    timeout_s: float = 30.0
+    calls_per_day: int | None = None
+    tokens_per_day: int | None = None
 
 
 @dataclass(slots=True)
@@ -35,6 +52,9 @@ class Tools:
     features: Sequence[FeatureSpec] = ()
     filters: Sequence[ShareFilterSpec] = ()
     sinks: Sequence[SinkSpec] = ()
+    models: Mapping[Role, Asked] = field(default_factory=dict[Role, Asked])
+    trigger: Literal["eager", "recurrence", "nightly"] = "recurrence"
+    ranking: Literal["listwise", "pointwise"] = "listwise"
     backends: dict[tuple[str, str], MemoryBackend] = field(default_factory=dict[tuple[str, str], MemoryBackend])
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 

@@ -254,3 +254,59 @@ settings = _table(
     Column("name", String(64), primary_key=True),
     Column("value", Text, nullable=False),
 )
+
+spending = _table(
+    "spending",
+    Column("day", Integer, primary_key=True, autoincrement=False),  # days since 1970, UTC
+    Column("role", String(16), primary_key=True),
+    Column("stage", String(16), primary_key=True),
+    Column("model", String(200), primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+)
+
+syntheses = _table(
+    "syntheses",
+    Column("key", String(64), primary_key=True),  # keyed hash of all that the model was shown
+    Column("owner", Integer, nullable=False),  # the reader
+    Column("items", Text, nullable=False),  # JSON list of derived ids, strongest first
+    Column("at", BigInteger, nullable=False),
+    Index("ix_syntheses_owner", "tenant", "owner"),
+)
+
+considered = _table(
+    "considered",
+    Column("card", BigInteger, primary_key=True, autoincrement=False),  # a model has read it once
+    Column("at", BigInteger, nullable=False),
+)
+
+relations = _table(
+    "relations",
+    Column("item", String(64), primary_key=True),
+    Column("other", String(64), primary_key=True),
+    Column("weight", Float, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_relations_other", "tenant", "other"),
+)
+
+rule_sets = _table(
+    "rule_sets",
+    Column("hash", String(64), primary_key=True),
+    Column("tree", Text, nullable=False),  # canonical JSON
+    Column("made_by", Text, nullable=False),  # model, or "file"
+    Column("facts", Text, nullable=False),  # JSON: the statistics it was made from
+    Column("at", BigInteger, nullable=False),
+)
+
+tokens = _table(
+    "tokens",
+    Column("id", String(64), primary_key=True),
+    Column("digest", String(64), nullable=False),  # of the secret part; the secret is shown once
+    Column("principal", Text, nullable=False),
+    Column("purpose", Text),
+    Column("created", BigInteger, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    Column("revoked", BigInteger),
+)

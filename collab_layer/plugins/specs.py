@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from collab_layer.ports.backend import Can, MemoryBackend
-from collab_layer.ports.models import Embedder, LanguageModel
+from collab_layer.ports.models import Embedder, LanguageModel, ModelOptions
 from collab_layer.types.entity import Entity
 
 if TYPE_CHECKING:
@@ -46,11 +46,15 @@ class EmbedderSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """A language model by name; `open` takes the model's own name."""
+    """A language model client by name; `open` imports its SDK.
+
+    A model is set as `client:model`; what names no registered client is handed whole to the
+    built-in one, so `openai:gpt-4o-mini` needs no plugin.
+    """
 
     name: str
     summary: str
-    open: Callable[[str], LanguageModel]
+    open: Callable[[str, ModelOptions], LanguageModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class ShareFilterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a sink is told: `propagated` or `injected`, ids and counts, never texts."""
+    """What a sink is told: `propagated`, `injected` or `asked`; ids and counts, never texts."""
 
     kind: str
     tenant: str

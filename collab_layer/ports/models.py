@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
+
+from collab_layer.types.asking import Prompt, Usage
 
 if TYPE_CHECKING:
     from collab_layer.types.graph import Vectors
@@ -34,12 +36,20 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What one model call cost."""
+class ModelOptions:
+    """How a model is reached.
 
-    calls: int = 1
-    input_tokens: int = 0
-    output_tokens: int = 0
+    Attributes:
+        base_url: Of an OpenAI-compatible server; the provider's own if None.
+        api_key: None takes the provider's own environment variable.
+        timeout_s: For one `complete` in all, retries included, > 0.
+        retries: Further requests after a reply that does not fit or an answer of "try again", >= 0.
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout_s: float = 30.0
+    retries: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +69,15 @@ class LanguageModel(Protocol):
         """Provider and model, as printed and stored with what it made."""
         ...
 
-    async def complete(self, prompt: str, reply: type[Reply], /, *, max_tokens: int) -> Answered[Reply]:
-        """Ask once.
+    async def complete(self, prompt: Prompt, reply: type[Reply], /) -> Answered[Reply]:
+        """Ask once; what a retry costs is counted too.
+
+        Args:
+            prompt: `instructions` go where the provider puts a system message, `data` is the user's.
+            reply: The type of the answer; its JSON schema may say more than it validates.
 
         Raises:
-            BackendError: The model cannot be reached or does not give a valid reply.
+            ModelError: The model cannot be reached, or gives no reply of that type within
+                `prompt.max_tokens`; it carries what was spent.
         """
         ...

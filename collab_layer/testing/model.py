@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from collab_layer.errors import BackendError
-from collab_layer.ports.models import Answered, Reply, Usage
+from collab_layer.errors import ModelReplyError
+from collab_layer.ports.models import Answered, Reply
+from collab_layer.types.asking import Prompt, Usage
 from collab_layer.types.prompt import estimate_tokens
 
 Scripted = BaseModel | dict[str, Any] | Exception
@@ -31,41 +32,45 @@ class ScriptedModel:
         prompts: What it was asked, in order.
     """
 
-    def __init__(self, replies: Iterable[Scripted] | Callable[[str], Scripted], *, name: str = "scripted") -> None:
+    def __init__(self, replies: Iterable[Scripted] | Callable[[Prompt], Scripted], *, name: str = "scripted") -> None:
         self._make = replies if callable(replies) else _in_order(name, replies)
         self._name = name
         self._lock = Lock()
-        self.prompts: list[str] = []
+        self.prompts: list[Prompt] = []
 
     @property
     def name(self) -> str:
         """As given."""
         return self._name
 
-    async def complete(self, prompt: str, reply: type[Reply], /, *, max_tokens: int) -> Answered[Reply]:
+    async def complete(self, prompt: Prompt, reply: type[Reply], /) -> Answered[Reply]:
         """Give the next reply.
 
         Raises:
-            BackendError: No reply is left, or the next one does not fit the type or the limit.
+            ModelError: No reply is left, the next one does not fit the type or the limit, or is an error.
         """
         with self._lock:
             self.prompts.append(prompt)
             said = self._make(prompt)
         if isinstance(said, Exception):
             raise said
+        spent = prompt.tokens
         try:
             value = reply.model_validate(said.model_dump() if isinstance(said, BaseModel) else said)
         except ValidationError as error:
-            raise BackendError(self._name, f"the reply does not fit {reply.__name__}: {error}") from error
+            raise ModelReplyError(
+                self._name, f"the reply does not fit {reply.__name__}: {error}", calls=1, input_tokens=spent
+            ) from error
         spoken = estimate_tokens(value.model_dump_json())
-        if spoken > max_tokens:
-            raise BackendError(self._name, f"the reply has {spoken} tokens, {max_tokens} are allowed")
-        return Answered(value, Usage(calls=1, input_tokens=estimate_tokens(prompt), output_tokens=spoken))
+        if spoken > prompt.max_tokens:
+            why = f"the reply has {spoken} tokens, {prompt.max_tokens} are allowed"
+            raise ModelReplyError(self._name, why, calls=1, input_tokens=spent, output_tokens=spoken)
+        return Answered(value, Usage(model=self._name, input_tokens=spent, output_tokens=spoken, estimated=True))
 
 
-def _in_order(name: str, replies: Iterable[Scripted]) -> Callable[[str], Scripted]:
+def _in_order(name: str, replies: Iterable[Scripted]) -> Callable[[Prompt], Scripted]:
     rest = iter(tuple(replies))
-    over = BackendError(name, "the script has no further reply")
+    over = ModelReplyError(name, "the script has no further reply")
     return lambda _prompt: next(rest, over)
 
 
