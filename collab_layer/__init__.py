@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from collab_layer.types.ranking import Ranking
     from collab_layer.types.scope import Grant, Sharing
     from collab_layer.types.update import Lineage
+    from collab_layer.types.upkeep import Consolidation
 
 _HOME = {
     "Answer": "collab_layer.types.answer",
     "AsyncCollabLayer": "collab_layer.layer",
     "CollabLayer": "collab_layer.sync",
     "CollabMemory": "collab_layer.types.facet",
+    "Consolidation": "collab_layer.types.upkeep",
     "Entity": "collab_layer.types.entity",
     "ErasureReceipt": "collab_layer.types.erasure",
     "Evidence": "collab_layer.types.facet",
@@ -51,6 +53,7 @@ __all__ = [
     "AsyncCollabLayer",
     "CollabLayer",
     "CollabMemory",
+    "Consolidation",
     "Entity",
     "ErasureReceipt",
     "Evidence",

@@ -6,9 +6,9 @@ Each can come from the environment with the prefix `COLLAB_`, for example `COLLA
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -34,6 +34,36 @@ class RoleSettings(BaseModel):
     tokens_per_day: int | None = Field(default=None, ge=0)
 
 
+class ServeSettings(BaseModel):
+    """Limits of `collab serve`, each for one process.
+
+    Attributes:
+        rate: Requests of one token, as `600/minute` or `10/second`; `limits` reads it.
+        rate_store: Where they are counted: `memory://`, or a store that several processes
+            share, such as `redis://…`.
+        max_body_bytes: The longest request body.
+        max_requests: At once; more are told to come back in a second.
+        body_timeout_s: Until the whole body has come.
+        timeout_s: For one request in all.
+        stop_timeout_s: What requests in hand are given when the service is told to stop.
+        allowed_hosts: Names under which MCP clients may reach it, beside those of this
+            machine; with a port, or without one for every port.
+    """
+
+    rate: str = "600/minute"
+    rate_store: str = "memory://"
+    max_body_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 26)
+    max_requests: int = Field(default=64, ge=1, le=10_000)
+    body_timeout_s: float = Field(default=10.0, gt=0, le=600)
+    timeout_s: float = Field(default=60.0, gt=0, le=600)
+    stop_timeout_s: int = Field(default=30, ge=1, le=600)
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def _hour(value: object) -> object:
+    return None if isinstance(value, str) and value.strip().lower() in ("", "never", "none") else value
+
+
 Trigger = Literal["eager", "recurrence", "nightly"]
 """When the memory model is asked: with every batch, when something recurs, or never by the worker."""
 
@@ -50,7 +80,12 @@ class Settings(BaseSettings):
         memory: The model that writes rules, facets and updates: `COLLAB_MEMORY_MODEL`, `COLLAB_MEMORY_API_KEY`, …
         reasoning: The model that ranks and answers: `COLLAB_REASONING_MODEL`, …
         trigger: When the worker asks the memory model about new interactions.
+        recurrence_count: Records of one matter, no model having read them, from which on the trigger
+            `recurrence` asks about them; the new one included, 2 to 100.
         ranking: How the reasoning model is asked: all candidates at once, or one at a time.
+        consolidate_hour_utc: The hour after which an idle worker tidies each tenant once a day; `never` or
+            None leaves it to `collab consolidate`.
+        serve: Limits of `collab serve`: `COLLAB_SERVE_RATE`, `COLLAB_SERVE_MAX_BODY_BYTES`, …
     """
 
     # `COLLAB_MEMORY_MODEL` is `memory.model`: split at the first underscore only.
@@ -66,7 +101,10 @@ class Settings(BaseSettings):
     memory: RoleSettings = RoleSettings()
     reasoning: RoleSettings = RoleSettings()
     trigger: Trigger = "recurrence"
+    recurrence_count: int = Field(default=4, ge=2, le=100)
     ranking: Literal["listwise", "pointwise"] = "listwise"
+    consolidate_hour_utc: Annotated[int | None, BeforeValidator(_hour)] = Field(default=3, ge=0, le=23)
+    serve: ServeSettings = ServeSettings()
 
     def rule_file(self) -> Path | None:
         """The file that `rules` names, None if it is a preset."""

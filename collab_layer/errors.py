@@ -7,6 +7,7 @@
     │   ├── UnknownIdError
     │   └── DataSetError           a folder of evaluation data cannot be used
     ├── NotPermittedError          no grant allows it; nothing was read
+    ├── TokenRefusedError          an access token that does not hold, for whatever reason
     ├── UnsupportedError           the store does not promise that ability
     ├── PluginError                a plugin could not be loaded; carries its name
     ├── StoreError                 our own database
@@ -111,6 +112,15 @@ class NotPermittedError(CollabError, PermissionError):
 
     def __str__(self) -> str:  # PermissionError would print an errno
         return str(self.args[0])
+
+
+class TokenRefusedError(CollabError):
+    """The access token is malformed, unknown, expired or revoked; which of them is not told."""
+
+    code = "token"
+
+    def __init__(self) -> None:
+        super().__init__("the access token does not hold; ask the operator for a new one")
 
 
 class UnsupportedError(CollabError):

@@ -8,7 +8,7 @@ one cache and one worker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -17,35 +17,50 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
-from collab_layer.flows import bring, erase, explain, fit, share, work
+from collab_layer.flows import bring, erase, explain, fit, offer, ready, share, tokens, work
+from collab_layer.flows import answer as answer_flow
+from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
+from collab_layer.flows import models as models_flow
 from collab_layer.flows import observe as observe_flow
 from collab_layer.flows import rank as rank_flow
-from collab_layer.flows.context import Cache, Request
+from collab_layer.flows import rules as rules_flow
+from collab_layer.flows.cache import Cache
+from collab_layer.flows.context import Request
+from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.manager import Plugins, load
+from collab_layer.plugins.specs import FeatureSpec
 from collab_layer.ports.backend import Can, Change, Embeds, MemoryBackend, check_promises, require
 from collab_layer.ports.clock import Clock, system_clock
-from collab_layer.ports.models import Embedder
+from collab_layer.ports.models import Closes, Embedder, LanguageModel
 from collab_layer.stages import rules
 from collab_layer.stages.features import BUILTIN
+from collab_layer.types.access import NewToken, Token
+from collab_layer.types.answer import Answer
+from collab_layer.types.asking import Role, RoleHealth, Spent
 from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.ranking import Ranking
+from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
 from collab_layer.types.time import utc
 from collab_layer.types.update import Lineage
+from collab_layer.types.upkeep import Consolidation
 
 EntityLike = Entity | str
+RulesLike = str | Mapping[str, Any]
 DEFAULT_EMBEDDER = "hashing"
 MAX_QUERY = 8_000
 BUDGETS = (60, 32_000)
+MAX_DOMAIN = 500
 
 
 class _Core:
@@ -60,12 +75,12 @@ class _Core:
         self.worker: asyncio.Task[None] | None = None
 
     def nudge(self) -> None:
-        """Wake the embedded worker, or start it."""
+        """Wake who works in this process; start the embedded worker if there is to be one."""
+        self.wake.set()
         if not self.settings.worker or self.closed:
             return
         if self.worker is None or self.worker.done():
             self.worker = asyncio.get_running_loop().create_task(work.run(self.tools, None, self.wake))
-        self.wake.set()
 
 
 class AsyncCollabLayer:
@@ -87,6 +102,8 @@ class AsyncCollabLayer:
         backends: Sequence[MemoryBackend] = (),
         sharing: Sharing | None = None,
         embedder: Embedder | None = None,
+        memory_model: LanguageModel | str | None = None,
+        reasoning_model: LanguageModel | str | None = None,
         settings: Settings | None = None,
         clock: Clock = system_clock,
     ) -> Self:
@@ -100,17 +117,24 @@ class AsyncCollabLayer:
                 tenant is private.
             embedder: Texts to vectors. None takes the first backend's own, else the
                 built-in hashing embedder.
+            memory_model: The light model that writes rules, facets and updates: as it is, or by
+                name, such as `openai:gpt-4o-mini`. None takes the name in `settings.memory`;
+                where there is none either, the rules do its work. The rest of `settings.memory`
+                holds for a name, its caps for an object too.
+            reasoning_model: The heavy model that ranks and answers; `settings.reasoning` likewise.
             settings: None reads them from the environment.
             clock: What the layer takes for now.
 
         Raises:
             StoreError: The database cannot be opened, or a newer version wrote it.
             PluginError: A backend promises what it has no method for.
+            ModelSetupError: A model cannot be opened as it is set up; nothing is sent to find out.
         """
         used = Settings() if settings is None else settings
         threads = ThreadPoolExecutor(used.threads, thread_name_prefix="collab")
         try:
-            core = await _compose(url, used, threads, embedder, clock)
+            models: dict[Role, roles.Given] = {"memory": memory_model, "reasoning": reasoning_model}
+            core = await _compose(url, used, threads, embedder, models, clock)
             layer = cls(core, Scope(tenant=_tenant(tenant)))
             if sharing is not None:
                 await share.set_policy(core.tools, layer._scope.tenant, sharing)
@@ -134,10 +158,25 @@ class AsyncCollabLayer:
         scope = Scope(tenant=self._scope.tenant, principal=Entity.parse(principal), purpose=acting)
         return type(self)(self._core, scope)
 
+    async def open_with(self, token: str) -> Self:
+        """The view of a token's bearer: its tenant, its one entity, its purpose; never the operator's.
+
+        Ask again for every request: a token that was revoked is refused at the very next one.
+
+        Raises:
+            TokenRefusedError: Malformed, unknown, expired or revoked.
+        """
+        return type(self)(self._core, await tokens.verify(self._alive(), token))
+
     @property
     def tenant(self) -> str:
         """The tenant of this view."""
         return self._scope.tenant
+
+    @property
+    def principal(self) -> Entity | None:
+        """Whom this view acts for; None for the operator."""
+        return self._scope.principal
 
     @property
     def plugins(self) -> Plugins:
@@ -259,6 +298,27 @@ class AsyncCollabLayer:
             tools, self._core.cache, self._request(entity, query, links, budget_tokens, as_of)
         )
 
+    async def deliver(self, entity: EntityLike, budget_tokens: int = 800, again: bool = False) -> int:
+        """Send what `context` says of an entity now to the stores that take derived items.
+
+        Facets that it says no more are taken back. What was attached with `deliver` also gets
+        each update when it is made; this brings the rest, and is called from time to time.
+
+        Args:
+            entity: Whose context.
+            budget_tokens: Of the context, in [60, 32000].
+            again: Also what was sent before: the store may have lost it. It has each key once.
+
+        Returns:
+            How many items were sent or taken back.
+
+        Raises:
+            BackendError: A store did not take an item; the worker tries again.
+        """
+        tools = self._operator("deliver what is known to the stores of")
+        request = self._request(entity, None, (), budget_tokens, None)
+        return await offer.offer(tools, self._core.cache, request, again=again)
+
     async def rank(
         self,
         entity: EntityLike,
@@ -269,7 +329,18 @@ class AsyncCollabLayer:
         """Order candidates for an entity; each with score, rationale and evidence."""
         request = self._request(entity, instruction, (), 800, as_of)
         wanted = [Entity.parse(candidate) for candidate in candidates]
-        return await rank_flow.rank(self._alive(), request.scope, request.entity, wanted, request.query)
+        tools, cache = self._alive(), self._core.cache
+        return await rank_flow.rank(tools, cache, request.scope, request.entity, wanted, request.query)
+
+    async def answer(self, entity: EntityLike, question: str, as_of: datetime | None = None) -> Answer:
+        """Answer from what the neighbours of an entity noted, every claim cited; or say that it is not known.
+
+        Without a reasoning model the best lessons are quoted as they are.
+        """
+        request = self._request(entity, question, (), 800, as_of)
+        if request.query is None:
+            raise InputError("ask a question, in words")
+        return await answer_flow.answer(self._alive(), self._core.cache, request)
 
     async def explain(self, id: str) -> Lineage:
         """Every source of a derived item, as far as the reader may know it."""
@@ -282,6 +353,33 @@ class AsyncCollabLayer:
     async def health(self) -> Health:
         """How the database, the work and every store are doing; down, degraded and empty apart."""
         return await explain.health(self._alive(), self._scope)
+
+    async def models(self, ask: bool = False) -> list[RoleHealth]:
+        """Which model answers in which role; with `ask`, also whether it does.
+
+        Args:
+            ask: Put one tiny question to each; it is counted and capped like any other.
+        """
+        return await models_flow.check(self._operator("ask about the models of"), self.tenant, asking=ask)
+
+    async def usage(self, days: int = 1) -> list[Spent]:
+        """What this tenant spent on language models: a row per day, role, stage and model, newest first.
+
+        Args:
+            days: How many days (UTC) back, today included, 1 to 400.
+        """
+        tools = self._operator("see the spending of")
+        if not 1 <= days <= 400:
+            raise InputError(f"days must be in [1, 400], not {days}")
+        return list(await models_flow.usage(tools, self.tenant, days))
+
+    async def ping(self) -> None:
+        """Whether the database answers; returns nothing, and costs next to nothing.
+
+        Raises:
+            StoreError: It does not.
+        """
+        await ready.ping(self._alive())
 
     # -- consent -----------------------------------------------------------------------
 
@@ -338,6 +436,38 @@ class AsyncCollabLayer:
         self._core.nudge()
         return receipt
 
+    async def issue_token(
+        self, principal: EntityLike, purpose: str | None = None, until: datetime | None = None
+    ) -> NewToken:
+        """Let the bearer of a new token act for one entity, by `open_with` or through `collab serve`.
+
+        Args:
+            principal: Whom the bearer acts for; it becomes known by this.
+            purpose: What the bearer acts for.
+            until: Ends by itself; in 90 days if None.
+
+        Returns:
+            The token with its `text`, which is shown this once: only a digest is kept.
+
+        Raises:
+            NotPermittedError: A principal asks; tokens are the operator's.
+        """
+        tools = self._operator("issue a token in")
+        end = None if until is None else utc(until)
+        return await tokens.issue(tools, self.tenant, Entity.parse(principal), checked_text(purpose), end)
+
+    async def tokens(self) -> list[Token]:
+        """Every token of this tenant, newest first, ended ones too; never a secret."""
+        return await tokens.listed(self._operator("list the tokens of"), self.tenant)
+
+    async def revoke_token(self, id: str) -> None:
+        """End a token; its very next use is refused, in every process.
+
+        Raises:
+            UnknownIdError: No such token is in force.
+        """
+        await tokens.revoke(self._operator("revoke a token of"), self.tenant, _id(id))
+
     # -- work --------------------------------------------------------------------------
 
     async def drain(self) -> int:
@@ -356,6 +486,29 @@ class AsyncCollabLayer:
         for one in (task, stop):
             one.cancel()
         await asyncio.gather(task, stop, return_exceptions=True)
+
+    async def consolidate(
+        self, *, dry_run: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> Consolidation:
+        """Tidy what was derived in this tenant, without a model; a worker does it by itself once a night.
+
+        Items of one reader that say the same become one, contradicted ones step back, what has
+        run out for long is deleted, related ones point to each other, and what is derived of edges
+        is checked. Can be stopped at any point and started again; a second run changes nothing.
+        The owners' own memories are never touched.
+
+        Args:
+            dry_run: Change nothing, and report what would be changed.
+            progress: Called with readers and entities done, and how many there are in all.
+
+        Raises:
+            NotPermittedError: A principal asks; upkeep is the operator's.
+            StaleLeaseError: Another process took it over, since this one was too slow.
+        """
+        tools = self._operator("tidy")
+        report = await upkeep.consolidate(tools, self.tenant, dry_run=dry_run, progress=progress)
+        self._core.nudge()
+        return report
 
     async def refit(self, owners: int = 300) -> dict[str, float]:
         """Fit this tenant's ranking weights on its owners' newest choices, and keep them.
@@ -379,6 +532,59 @@ class AsyncCollabLayer:
         tools = self._operator("set the weights of")
         await tools.in_thread(rank_flow.set_weights, tools, self.tenant, weights)
 
+    # -- curation rules ------------------------------------------------------------------
+
+    async def generate_rules(self, domain: str | None = None) -> RuleSet:
+        """Have the memory model write curation rules for this tenant's data; stored, not in use.
+
+        The model is shown statistics over up to 300 owners, each read as itself under today's
+        grants, and topics that at least `min_contributors` of them hold; no names, no records.
+        What it writes is checked, fitted to the data and explained in plain words.
+
+        Args:
+            domain: What the tenant is about, in a few plain words.
+
+        Raises:
+            InputError: No memory model is set, or too few owners may read others.
+            ModelReplyError: The model gave nothing that rules could be made of; nothing is stored.
+        """
+        tools = self._operator("write rules for")
+        return await rules_flow.generate(tools, self.tenant, _domain(domain))
+
+    async def preview_rules(self, domain: str | None = None) -> RulesPreview:
+        """What `generate_rules` would show a model, word for word; asks none, stores nothing."""
+        tools = self._operator("write rules for")
+        return await rules_flow.preview(tools, self.tenant, _domain(domain))
+
+    async def rule_sets(self) -> list[RuleSet]:
+        """The rule sets stored for this tenant, newest first."""
+        return await rules_flow.listed(self._operator("list the rules of"), self.tenant)
+
+    async def rules_in_use(self) -> RuleSet:
+        """The rules that choose this tenant's neighbours now."""
+        return await rules_flow.in_use(self._operator("list the rules of"), self.tenant)
+
+    async def compare_rules(self, which: RulesLike) -> RuleDiff:
+        """Other rules beside those in use: in words, how they fire on sampled data, how much of the top 16 they keep.
+
+        Args:
+            which: A preset's name, the hash of a stored set or its beginning, or a rule tree.
+        """
+        return await rules_flow.compare(self._operator("compare rules of"), self.tenant, _rules_like(which))
+
+    async def use_rules(self, which: RulesLike | None) -> RuleSet:
+        """Choose this tenant's neighbours by other rules, from the next read on, in every process.
+
+        Args:
+            which: A preset's name, the hash of a stored set or its beginning, or a rule tree, which
+                is then stored. None goes back to what the deployment is set to.
+
+        Returns:
+            The rules now in use.
+        """
+        wanted = None if which is None else _rules_like(which)
+        return await rules_flow.use(self._operator("choose the rules of"), self.tenant, wanted)
+
     async def aclose(self) -> None:
         """Stop the worker and close the database; calling it again does nothing."""
         core = self._core
@@ -390,6 +596,9 @@ class AsyncCollabLayer:
             await asyncio.gather(core.worker, return_exceptions=True)
         for backend in core.tools.backends.values():
             await backend.aclose()
+        for model in {id(asked.model): asked.model for asked in core.tools.models.values()}.values():
+            if isinstance(model, Closes):
+                await model.aclose()
         # Off the caller's loop: it waits for what the threads have in hand.
         await asyncio.to_thread(core.tools.threads.shutdown)
         await asyncio.to_thread(core.tools.store.close)
@@ -435,13 +644,20 @@ class AsyncCollabLayer:
 
 
 async def _compose(
-    url: str, settings: Settings, threads: ThreadPoolExecutor, embedder: Embedder | None, clock: Clock
+    url: str,
+    settings: Settings,
+    threads: ThreadPoolExecutor,
+    embedder: Embedder | None,
+    models: Mapping[Role, roles.Given],
+    clock: Clock,
 ) -> _Core:
     plugins = load(settings.disabled_plugins)
     own = embedder is None
     used = plugins.embedders[DEFAULT_EMBEDDER].open() if embedder is None else embedder
-    scorer = _scorer(plugins, settings)
+    book = _rule_book(plugins, settings)
     loop = asyncio.get_running_loop()
+    # In a thread: the client of a model takes a second or two to import.
+    asked = await loop.run_in_executor(threads, roles.open_models, plugins, settings, models)
     store = await loop.run_in_executor(
         threads, lambda: GraphStore.open(url, embedder=used.id, dim=used.dim, durable=settings.durable)
     )
@@ -449,20 +665,30 @@ async def _compose(
         store=store,
         clock=clock,
         embedder=used,
-        scorer=scorer,
+        rules=book,
         threads=threads,
         linkers=list(plugins.linkers.values()),
         features=list(plugins.features.values()),
         filters=list(plugins.share_filters.values()),
         sinks=list(plugins.sinks.values()),
+        models=asked,
+        trigger=settings.trigger,
+        recurrence_count=settings.recurrence_count,
+        ranking=settings.ranking,
+        consolidate_hour=settings.consolidate_hour_utc,
     )
     return _Core(tools, plugins, settings, own_embedder=own)
 
 
-def _scorer(plugins: Plugins, settings: Settings) -> rules.Scorer:
-    path = settings.rule_file()
+def _rule_book(plugins: Plugins, settings: Settings) -> RuleBook:
     # A feature under a built-in's name would change what every preset means.
     extra = [feature for name, feature in plugins.features.items() if name not in BUILTIN]
+    presets = {name: spec.tree for name, spec in plugins.domains.items()}
+    return RuleBook(_scorer(plugins, settings, extra), presets, extra)
+
+
+def _scorer(plugins: Plugins, settings: Settings, extra: Sequence[FeatureSpec]) -> rules.Scorer:
+    path = settings.rule_file()
     if path is None:
         if settings.rules not in plugins.domains:
             known = ", ".join(sorted(plugins.domains))
@@ -488,6 +714,18 @@ def _id(text: str) -> str:
         return checked_text(str(text))
     except InputError as error:
         raise UnknownIdError(str(text)) from error
+
+
+def _domain(text: str | None) -> str | None:
+    if text is not None and len(checked_text(text)) > MAX_DOMAIN:
+        raise InputError(f"describe the domain in at most {MAX_DOMAIN} characters")
+    return (text or "").strip() or None
+
+
+def _rules_like(which: RulesLike) -> RulesLike:
+    if not isinstance(which, (str, Mapping)):  # pyright: ignore[reportUnnecessaryIsInstance]  callers pass anything
+        raise InputError(f"a {type(which).__name__} names no rules; pass a preset, a hash, or a rule tree")
+    return checked_text(which)
 
 
 def _listed(batch: Sequence[Interaction]) -> list[Interaction]:

@@ -15,19 +15,24 @@ from typing import Any, Self, TypeVar
 
 from collab_layer.config import Settings
 from collab_layer.errors import LayerClosedError, LoopThreadError
-from collab_layer.layer import AsyncCollabLayer, EntityLike
+from collab_layer.layer import AsyncCollabLayer, EntityLike, RulesLike
 from collab_layer.plugins.manager import Plugins
 from collab_layer.ports.backend import Change, MemoryBackend
 from collab_layer.ports.clock import Clock, system_clock
-from collab_layer.ports.models import Embedder
-from collab_layer.types.entity import MemoryRef
+from collab_layer.ports.models import Embedder, LanguageModel
+from collab_layer.types.access import NewToken, Token
+from collab_layer.types.answer import Answer
+from collab_layer.types.asking import RoleHealth, Spent
+from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.ranking import Ranking
+from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Sharing
 from collab_layer.types.update import Lineage
+from collab_layer.types.upkeep import Consolidation
 
 T = TypeVar("T")
 
@@ -93,6 +98,8 @@ class CollabLayer:
         backends: Sequence[MemoryBackend] = (),
         sharing: Sharing | None = None,
         embedder: Embedder | None = None,
+        memory_model: LanguageModel | str | None = None,
+        reasoning_model: LanguageModel | str | None = None,
         settings: Settings | None = None,
         clock: Clock = system_clock,
     ) -> Self:
@@ -105,6 +112,8 @@ class CollabLayer:
                     backends=backends,
                     sharing=sharing,
                     embedder=embedder,
+                    memory_model=memory_model,
+                    reasoning_model=reasoning_model,
                     settings=settings,
                     clock=clock,
                 )
@@ -120,9 +129,16 @@ class CollabLayer:
     def as_(self, principal: EntityLike, purpose: str | None = None) -> Self:
         return type(self)(self._layer.as_(principal, purpose), self._loop)
 
+    def open_with(self, token: str) -> Self:
+        return type(self)(self._loop.run(self._layer.open_with(token)), self._loop)
+
     @property
     def tenant(self) -> str:
         return self._layer.tenant
+
+    @property
+    def principal(self) -> Entity | None:
+        return self._layer.principal
 
     @property
     def plugins(self) -> Plugins:
@@ -174,6 +190,9 @@ class CollabLayer:
     ) -> CollabMemory:
         return self._loop.run(self._layer.context(entity, query, links, budget_tokens, as_of))
 
+    def deliver(self, entity: EntityLike, budget_tokens: int = 800, again: bool = False) -> int:
+        return self._loop.run(self._layer.deliver(entity, budget_tokens, again))
+
     def rank(
         self,
         entity: EntityLike,
@@ -183,6 +202,9 @@ class CollabLayer:
     ) -> Ranking:
         return self._loop.run(self._layer.rank(entity, candidates, instruction, as_of))
 
+    def answer(self, entity: EntityLike, question: str, as_of: datetime | None = None) -> Answer:
+        return self._loop.run(self._layer.answer(entity, question, as_of))
+
     def explain(self, id: str) -> Lineage:
         return self._loop.run(self._layer.explain(id))
 
@@ -191,6 +213,15 @@ class CollabLayer:
 
     def health(self) -> Health:
         return self._loop.run(self._layer.health())
+
+    def models(self, ask: bool = False) -> list[RoleHealth]:
+        return self._loop.run(self._layer.models(ask))
+
+    def usage(self, days: int = 1) -> list[Spent]:
+        return self._loop.run(self._layer.usage(days))
+
+    def ping(self) -> None:
+        return self._loop.run(self._layer.ping())
 
     def grant(
         self,
@@ -211,17 +242,51 @@ class CollabLayer:
     def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
         return self._loop.run(self._layer.forget(what))
 
+    def issue_token(
+        self, principal: EntityLike, purpose: str | None = None, until: datetime | None = None
+    ) -> NewToken:
+        return self._loop.run(self._layer.issue_token(principal, purpose, until))
+
+    def tokens(self) -> list[Token]:
+        return self._loop.run(self._layer.tokens())
+
+    def revoke_token(self, id: str) -> None:
+        return self._loop.run(self._layer.revoke_token(id))
+
     def drain(self) -> int:
         return self._loop.run(self._layer.drain())
 
     def work(self, until: asyncio.Event | None = None) -> None:
         return self._loop.run(self._layer.work(until))
 
+    def consolidate(
+        self, *, dry_run: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> Consolidation:
+        return self._loop.run(self._layer.consolidate(dry_run=dry_run, progress=progress))
+
     def refit(self, owners: int = 300) -> dict[str, float]:
         return self._loop.run(self._layer.refit(owners))
 
     def set_weights(self, weights: dict[str, float]) -> None:
         return self._loop.run(self._layer.set_weights(weights))
+
+    def generate_rules(self, domain: str | None = None) -> RuleSet:
+        return self._loop.run(self._layer.generate_rules(domain))
+
+    def preview_rules(self, domain: str | None = None) -> RulesPreview:
+        return self._loop.run(self._layer.preview_rules(domain))
+
+    def rule_sets(self) -> list[RuleSet]:
+        return self._loop.run(self._layer.rule_sets())
+
+    def rules_in_use(self) -> RuleSet:
+        return self._loop.run(self._layer.rules_in_use())
+
+    def compare_rules(self, which: RulesLike) -> RuleDiff:
+        return self._loop.run(self._layer.compare_rules(which))
+
+    def use_rules(self, which: RulesLike | None) -> RuleSet:
+        return self._loop.run(self._layer.use_rules(which))
 
     def close(self) -> None:
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,7 +106,7 @@ async def measure(
         DataSetError: The folder cannot be used, or it leaves nothing to fit or to score.
     """
     began = time.perf_counter()
-    data, steps = await asyncio.to_thread(_prepare, data_dir, seeds)
+    data, steps = await asyncio.to_thread(prepared, data_dir, seeds)
     with tempfile.TemporaryDirectory(prefix="collab-lift-") as folder:
         url = str(Path(folder) / "lift.db")
         sharing = Sharing.within_tenant("records")
@@ -123,7 +123,12 @@ async def measure(
     return Report(f"collab demo --data {data_dir.name}", data.sha256, 0, name, rows)
 
 
-def _prepare(folder: Path, seeds: int) -> tuple[DataSet, list[Step]]:
+def prepared(folder: Path, seeds: int) -> tuple[DataSet, list[Step]]:
+    """A set and its questions.
+
+    Raises:
+        DataSetError: The folder cannot be used, or it leaves nothing to fit or to score.
+    """
     data = load(folder)
     steps = candidates.plan(data, seeds)
     trials = [trial for step in steps for trial in step.trials]
@@ -138,9 +143,22 @@ def _prepare(folder: Path, seeds: int) -> tuple[DataSet, list[Step]]:
 async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Progress | None = None) -> list[Answered]:
     """Tell the layer what happened, step by step, and take each trial's raw features."""
     tell = progress or _silent
+    trials = sum(len(step.trials) for step in steps)
+    answered = list[Answered]()
+    async for trial in replay(layer, data, steps, progress):
+        answered.append(Answered(trial, await _features(layer, trial)))
+        tell("ranking", len(answered), trials)
+    return answered
+
+
+async def replay(
+    layer: Layer, data: DataSet, steps: Sequence[Step], progress: Progress | None = None
+) -> AsyncGenerator[Trial]:
+    """Each trial at its moment: the layer knows what happened before it, and nothing after."""
+    tell = progress or _silent
     await _describe(layer, data, tell)
-    events, trials = sum(len(step.events) for step in steps), sum(len(step.trials) for step in steps)
-    told, answered = 0, list[Answered]()
+    events = sum(len(step.events) for step in steps)
+    told = 0
     for step in steps:
         for start in range(0, len(step.events), BATCH):
             part = step.events[start : start + BATCH]
@@ -149,9 +167,7 @@ async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Prog
             tell("observing", told, events)
         await layer.drain()
         for trial in step.trials:
-            answered.append(Answered(trial, await _features(layer, trial)))
-            tell("ranking", len(answered), trials)
-    return answered
+            yield trial
 
 
 async def _describe(layer: Layer, data: DataSet, tell: Progress) -> None:
@@ -255,4 +271,4 @@ def _barred(name: str, row: Row) -> Row:
     return row if bar is None else row.against(">=", bar, positive=row.name.endswith(".lift"))
 
 
-__all__ = ["Answered", "Layer", "Progress", "ask", "contestants", "measure", "run", "score"]
+__all__ = ["Answered", "Layer", "Progress", "ask", "contestants", "measure", "prepared", "replay", "run", "score"]

@@ -1,7 +1,7 @@
 """Our own parts, registered through the same hooks as anybody else's.
 
 In:   nothing.
-Out:  descriptions; numpy and the runner's threads load when a part is first used.
+Out:  descriptions; numpy, the model client and the runner's threads load when a part is first used.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from collab_layer.errors import ModelSetupError
 from collab_layer.plugins.hookspecs import hookimpl
-from collab_layer.plugins.specs import DomainSpec, EmbedderSpec, LinkerSpec, RunnerSpec
+from collab_layer.plugins.specs import DomainSpec, EmbedderSpec, LinkerSpec, ModelSpec, RunnerSpec
 
 if TYPE_CHECKING:
-    from collab_layer.ports.models import Embedder
+    from collab_layer.ports.models import Embedder, LanguageModel, ModelOptions
 
 
 @hookimpl
 def collab_register_embedders() -> Iterable[EmbedderSpec]:
     """The hashing embedder: deterministic, no weights, no download."""
     return [EmbedderSpec("hashing", "hashed words and letter groups, deterministic, no download", _hashing)]
+
+
+@hookimpl
+def collab_register_models() -> Iterable[ModelSpec]:
+    """The client of every provider that pydantic-ai knows."""
+    return [ModelSpec("pydantic-ai", "any provider that pydantic-ai knows, or an OpenAI-compatible server", _model)]
 
 
 @hookimpl
@@ -50,3 +57,12 @@ def _hashing() -> Embedder:
     from collab_layer.builtin.embedder import HashingEmbedder
 
     return HashingEmbedder()
+
+
+def _model(name: str, options: ModelOptions) -> LanguageModel:
+    try:
+        from collab_layer.builtin.model import PydanticAiModel
+    except ImportError as error:
+        cure = "its client is not installed; run pip install 'collab-layer[llm]'"
+        raise ModelSetupError(name, cure) from error
+    return PydanticAiModel(name, options)

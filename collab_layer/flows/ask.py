@@ -4,26 +4,33 @@ load:   what the tenant has spent today, and a reservation for this question;
 ask:    once, within the role's time;
 save:   what it really cost.
 
-It never raises for what a model did: a caller gets no reply, and one sentence why. Then the
-rules stand in.
+It never raises for what a model did, nor because the books cannot be kept: a caller gets no
+reply, and one sentence why. Then the rules stand in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from dataclasses import dataclass
-from typing import Generic
+from dataclasses import dataclass, replace
+from typing import Any, Generic
 
-from collab_layer.errors import ModelError, ModelTimeoutError
+from pydantic import BaseModel
+
+from collab_layer.errors import ModelError, ModelReplyError, ModelTimeoutError, StoreError
 from collab_layer.flows.tools import Asked, Tools
 from collab_layer.graph import spending
-from collab_layer.graph.spending import Account
+from collab_layer.graph.spending import Account, Caps, Cost
 from collab_layer.plugins.specs import Event
 from collab_layer.ports.models import Answered, Reply
 from collab_layer.types.asking import Prompt, Role, Usage
+from collab_layer.types.prompt import estimate_tokens
 
 log = logging.getLogger("collab_layer")
+
+FEEDBACK_TOKENS = 200
+"""What a client adds to say why a reply did not fit, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,52 +55,87 @@ async def ask(tools: Tools, tenant: str, role: Role, prompt: Prompt, reply: type
     if asked is None:
         return Said()
     account = Account.at(tenant, tools.now(), role, prompt.stage, asked.model.name)
-    over = await tools.in_thread(_reserve, tools, account, asked, prompt)
-    if over is not None:
-        return Said(why=f"the {role} model was not asked: {over}; rules stood in")
-    # What stands if this is cancelled: it was sent, and how long the answer was nobody knows.
-    usage = Usage(stage=prompt.stage, model=asked.model.name, input_tokens=prompt.tokens, estimated=True)
-    value, why = None, None
     try:
-        answered = await _within(asked, prompt, reply)
-        value, usage = answered.value, answered.usage.model_copy(update={"stage": prompt.stage})
+        held = await tools.in_thread(_reserve, tools, account, asked, prompt, reply)
+    except StoreError as error:
+        held = f"its budget cannot be kept ({error.code})"
+    if isinstance(held, str):
+        return Said(why=f"the {role} model was not asked: {held}; rules stood in")
+    if held.calls < asked.requests:
+        prompt = replace(prompt, requests=held.calls)
+    # What stands if this is cancelled: the most that it may have cost, since nobody knows.
+    usage, value, why = _usage(asked, held), None, None
+    try:
+        answered = await _within(asked, held, prompt, reply)
+        value, usage = answered.value, answered.usage
     except ModelError as error:
         log.warning("the rules stand in: %s", error)
         why = f"the {role} model gave no usable reply ({error.why}); rules stood in"
-        usage = usage.model_copy(
-            update={"calls": error.calls, "input_tokens": error.input_tokens, "output_tokens": error.output_tokens}
-        )
+        usage = _usage(asked, Cost(error.calls, error.input_tokens, error.output_tokens))
     finally:
-        await asyncio.shield(tools.in_thread(_settle, tools, account, prompt, usage, value is None))
-    facts = {"stage": prompt.stage, "role": role, "calls": usage.calls}
-    facts |= {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens, "failed": value is None}
-    tools.tell(Event("asked", tenant, "", facts))
+        await asyncio.shield(_settle(tools, account, _cost(usage) - held, value is None))
+    usage = usage.model_copy(update={"stage": prompt.stage})
+    tools.tell(Event("asked", tenant, "", _facts(role, usage, value is None)))
     return Said(value, usage if usage.calls else None, why)
 
 
-async def _within(asked: Asked, prompt: Prompt, reply: type[Reply]) -> Answered[Reply]:
+async def _within(asked: Asked, held: Cost, prompt: Prompt, reply: type[Reply]) -> Answered[Reply]:
+    """Ask, in the role's time; whatever a client does wrong becomes a `ModelError`."""
+    name, most = asked.model.name, _facts_of(held)
     try:
         async with asyncio.timeout(asked.timeout_s):
-            return await asked.model.complete(prompt, reply)
+            answered = await asked.model.complete(prompt, reply)
+    except ModelError:
+        raise
     except TimeoutError as error:
-        why = f"no answer within {asked.timeout_s:g} s"
-        # It was sent, and is paid for; how long the answer would have been nobody knows.
-        raise ModelTimeoutError(asked.model.name, why, calls=1, input_tokens=prompt.tokens) from error
+        raise ModelTimeoutError(name, f"no answer within {asked.timeout_s:g} s", **most) from error
+    except Exception as error:  # a stranger's client may raise anything; its words may be the prompt's
+        failure = ModelError(name, f"its client raised {type(error).__name__}", **most)
+    else:
+        if isinstance(answered.value, reply):
+            return answered
+        failure = ModelReplyError(name, f"its client gave no {reply.__name__}", **most)
+    raise failure
 
 
-def _reserve(tools: Tools, account: Account, asked: Asked, prompt: Prompt) -> str | None:
-    """Take the most this question may cost out of the budget; or say which cap it would overrun."""
+def _reserve(tools: Tools, account: Account, asked: Asked, prompt: Prompt, reply: type[BaseModel]) -> Cost | str:
+    """Take the most this question may cost out of the budget, with as many retries as fit."""
+    first = prompt.tokens + estimate_tokens(json.dumps(reply.model_json_schema(), ensure_ascii=False))
+    costs = [_most(first, prompt.max_tokens, requests) for requests in range(max(1, asked.requests), 0, -1)]
+    caps = Caps(asked.calls_per_day, asked.tokens_per_day)
     with tools.store.database.write() as connection:
-        calls, tokens = spending.spent(connection, account)
-        if asked.calls_per_day is not None and calls + 1 > asked.calls_per_day:
-            return f"{calls} of {asked.calls_per_day} calls of today are used"
-        if asked.tokens_per_day is not None and tokens + prompt.tokens + prompt.max_tokens > asked.tokens_per_day:
-            return f"{tokens} of {asked.tokens_per_day} tokens of today are used"
-        spending.add(connection, account, calls=1, failed=0, tokens=(prompt.tokens, prompt.max_tokens))
-    return None
+        return spending.reserve(connection, account, caps, costs)
 
 
-def _settle(tools: Tools, account: Account, prompt: Prompt, usage: Usage, failed: bool) -> None:
+def _most(first: int, reply: int, requests: int) -> Cost:
+    """The most that so many requests cost: each repeats the question and all earlier replies, with what was wrong."""
+    repeated = requests * (requests - 1) // 2
+    return Cost(requests, requests * first + repeated * (reply + FEEDBACK_TOKENS), requests * reply)
+
+
+async def _settle(tools: Tools, account: Account, difference: Cost, failed: bool) -> None:
+    try:
+        await tools.in_thread(_put_right, tools, account, difference, failed)
+    except StoreError as error:  # the reservation stands: more than was spent, never less
+        log.warning("what the %s model cost could not be put right: %s", account.role, error)
+
+
+def _put_right(tools: Tools, account: Account, difference: Cost, failed: bool) -> None:
     with tools.store.database.write() as connection:
-        tokens = (usage.input_tokens - prompt.tokens, usage.output_tokens - prompt.max_tokens)
-        spending.add(connection, account, calls=usage.calls - 1, failed=int(failed), tokens=tokens)
+        spending.add(connection, account, difference, failed=int(failed))
+
+
+def _cost(usage: Usage) -> Cost:
+    return Cost(usage.calls, usage.input_tokens, usage.output_tokens)
+
+
+def _usage(asked: Asked, cost: Cost) -> Usage:
+    return Usage(model=asked.model.name, estimated=True, **_facts_of(cost))
+
+
+def _facts_of(cost: Cost) -> dict[str, Any]:
+    return {"calls": cost.calls, "input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
+
+
+def _facts(role: Role, usage: Usage, failed: bool) -> dict[str, Any]:
+    return {"stage": usage.stage, "role": role, "failed": failed, **_facts_of(_cost(usage))}

@@ -15,8 +15,9 @@ from sqlalchemy import Connection, func, insert, select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, names
+from collab_layer.graph import derived, merged, names
 from collab_layer.graph.cards import card_id, existing
+from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
     Removed,
     cards_gone,
@@ -115,8 +116,9 @@ def _remove(
             cards_gone(connection, tenant, [number], removed)
     elif text.startswith("d") and (item := derived.get(connection, tenant, [text]).get(text)):
         _own(connection, scope, [item.owner, *item.principals], text)
-        derived_gone(connection, tenant, [text], frozenset(), removed)
-        removed.add("derived", derived.suppress(connection, tenant, text))
+        gone = [*_parts(connection, scope, item), text]
+        derived_gone(connection, tenant, gone, frozenset(), removed)
+        removed.add("derived", sum(derived.suppress(connection, tenant, one) for one in gone))
     else:
         raise UnknownIdError(text)
 
@@ -129,6 +131,15 @@ def _own(connection: Connection, scope: Scope, owners: Sequence[int], subject: s
     mine = names.find(connection, scope.tenant, [name]).get(name)
     if mine not in owners:
         raise NotPermittedError(name, "forget", subject)
+
+
+def _parts(connection: Connection, scope: Scope, item: Item) -> list[str]:
+    """What a merged item was made of goes with it, as far as it is the principal's to erase."""
+    parts = derived.get(connection, scope.tenant, merged.parts(connection, scope.tenant, item.id))
+    if scope.principal is None:
+        return list(parts)
+    mine = names.find(connection, scope.tenant, [str(scope.principal)])[str(scope.principal)]
+    return [id_ for id_, part in parts.items() if mine == part.owner or mine in part.principals]
 
 
 def _actors(connection: Connection, tenant: str, numbers: Sequence[int]) -> list[int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import view
 from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, names, outbox
+from collab_layer.graph import derived, names, outbox, upkeep
 from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
@@ -75,7 +77,30 @@ def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
             sources=sources,
             made_by=item.made_by,
             at=moment(item.at),
+            related=_seen(opened, scope, upkeep.related_to(opened.reading.connection, scope.tenant, id_), item.owner),
+            superseded_by=_instead(opened, scope, item),
         )
+
+
+def _seen(opened: Opened, scope: Scope, ids: Sequence[str], owner: int) -> tuple[str, ...]:
+    """Those of the items that were derived for the same reader and may be seen now."""
+    reading = opened.reading
+    found = derived.get(reading.connection, reading.tenant, ids)
+    erased = derived.is_erased(reading.connection, reading.tenant, ids)
+    return tuple(
+        id_
+        for id_ in ids
+        if (item := found.get(id_)) is not None
+        and id_ not in erased
+        and item.owner == owner
+        and (scope.principal is None or all(reading.audience.level(one) >= item.level for one in item.principals))
+    )
+
+
+def _instead(opened: Opened, scope: Scope, item: Item) -> str | None:
+    mark = upkeep.mark_of(opened.reading.connection, scope.tenant, item.id)
+    seen = () if mark is None else _seen(opened, scope, [mark], item.owner)
+    return seen[0] if seen else None
 
 
 def _shown(tools: Tools, scope: Scope, id_: str) -> Facet:
@@ -93,7 +118,7 @@ def _as_facet(opened: Opened, item: Item) -> Facet:
     if any(seen.level(one) < item.level for one in item.principals):
         raise UnknownIdError(item.id)
     draft = Draft(item.key, item.text, item.confidence, 0.0, item.links, item.sources)
-    return view.with_refs(opened.reading, [view.facet(opened.reading, draft, item.id, item.kind)])[0]
+    return view.with_refs(opened.reading, [view.facet(opened.reading, draft, item.id, item.kind, item.made_by)])[0]
 
 
 def _item(opened: Opened, scope: Scope, id_: str) -> Item:
@@ -142,6 +167,7 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
     with tools.store.database.read() as connection:
         waiting, parked = outbox.counts(connection, tenant)
         counts = {**table_counts(connection, tenant), "waiting": waiting, "parked": parked}
+        unused = tools.rules.in_use(connection, tenant).why
         refused = connection.execute(
             select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == PARKED).limit(1)
         ).first()
@@ -153,6 +179,8 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
     if parked:
         detail = f"{parked} entities were parked after repeated failures; see the log"
         parts.append(PartHealth(name="work", condition="degraded", detail=detail))
+    if unused is not None:
+        parts.append(PartHealth(name="rules", condition="degraded", detail=unused))
     if refused is not None:
         parts.append(PartHealth(name="deliveries", condition="degraded", detail="a store refused items five times"))
     if stuck is not None:

@@ -97,7 +97,7 @@ def _cases(tools: Tools, tenant: str, pasts: Sequence[_Past], order: Sequence[tu
             seen = tools.store.audience(connection, tenant, entity, past.owner, None, now)
             reading = Reading(connection, tenant, index, tools.store.adjacency, seen, past.before, past.before, minimum)
             chosen = curate(
-                neighborhood(reading, past.owner), tools.scorer, k=NEIGHBORS, min_things=0, kinds=("owner",)
+                neighborhood(reading, past.owner), tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",)
             )
             laid = candidates(reading, past.owner, np.array([past.chosen, *others], np.int64), chosen)
             out.append(Case(stage.features(laid, min_contributors=minimum), 0))

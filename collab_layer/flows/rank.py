@@ -1,7 +1,7 @@
 """One entity and some candidates to a ranking, every reason tied to evidence.
 
 load:   one snapshot, cut to the reader's grants;
-stages: curate, rank;
+stages: curate, rank; then the reasoning model, where there is one (`reason`);
 save:   nothing.
 """
 
@@ -15,7 +15,9 @@ from sqlalchemy import Connection, select
 
 from collab_layer.errors import InputError
 from collab_layer.flows import view
+from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import NEIGHBORS, permit, query_vector
+from collab_layer.flows.reason import reason
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names, policy
 from collab_layer.graph.cards import card_id, texts
@@ -37,7 +39,7 @@ WEIGHTS = "rank_weights"
 
 
 async def rank(
-    tools: Tools, scope: Scope, entity: Entity, wanted: Sequence[Entity], instruction: str | None
+    tools: Tools, cache: Cache, scope: Scope, entity: Entity, wanted: Sequence[Entity], instruction: str | None
 ) -> Ranking:
     """Order the candidates for the entity; each appears once, unknown ones too.
 
@@ -50,7 +52,10 @@ async def rank(
     if len(ordered) > MAX_CANDIDATES:
         raise InputError(f"{len(ordered)} candidates, at most {MAX_CANDIDATES} can be ranked at once")
     vector = await query_vector(tools, instruction)
-    return await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+    by_rules = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+    if "reasoning" not in tools.models:
+        return by_rules
+    return await reason(tools, cache, scope, by_rules, instruction)
 
 
 def weights(connection: Connection, tenant: str) -> dict[str, float]:
@@ -83,7 +88,7 @@ def _rank(tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...]
         ids = np.array([found[str(one)] for one in known], np.int64)
         vector = None if raw is None else reading.index.centred(raw[None, :])[0]
         hood = neighborhood(reading, opened.focus, query_vector=vector)
-        chosen = curate(hood, tools.scorer, k=NEIGHBORS, min_things=0, kinds=("owner",))
+        chosen = curate(hood, tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",))
         laid = candidates(reading, opened.focus, ids, chosen)
         # What only others hold is to this reader as unknown as what nobody holds.
         met = (laid.popularity > 0) | np.isin(ids, laid.own.ids) | (laid.candidate_vectors.row >= 0)

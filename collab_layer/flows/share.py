@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert
 from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import names, outbox, policy
+from collab_layer.graph import merged, names, outbox, policy
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import audit
 from collab_layer.types.entity import Entity
@@ -104,6 +104,8 @@ def _grant(
             denied=denied,
             now=now,
         )
+        if denied:
+            merged.split(connection, scope.tenant, id_)
         _note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
         _adjust_texts(connection, scope.tenant, id_, before, now)
     return Grant(id=grant_id, owner=owner, to=to, level=level, purpose=purpose, until=until, denied=denied)
@@ -121,6 +123,7 @@ def _revoke(tools: Tools, scope: Scope, id_: str) -> None:
             Level.NONE if owner is None else read_by_others(policy.rows(connection, scope.tenant, owner), owner, now)
         )
         policy.revoke(connection, scope.tenant, id_, now)
+        merged.split(connection, scope.tenant, owner)  # what others said of it stays readable
         _note(connection, scope, owner, "revoke", id_, now)
         if owner is not None:
             _adjust_texts(connection, scope.tenant, owner, before, now)
@@ -132,6 +135,7 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
     with tools.store.database.write() as connection:
         if not policy.set_sharing(connection, tenant, sharing, now):
             return
+        merged.split(connection, tenant, None)
         _note(connection, Scope(tenant=tenant), None, "policy", sharing.reach.value, now)
         owners = policy.owners_with_cards(connection, tenant)
         for owner in owners:
@@ -151,6 +155,7 @@ def _lapse(tools: Tools, tenant: str) -> int:
         names.lock(connection, tenant)
         for id_, owner in ended:
             policy.close(connection, tenant, id_, now)
+            merged.split(connection, tenant, owner)
             if owner is not None and read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)

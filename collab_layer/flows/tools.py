@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 
 from collab_layer.errors import LayerClosedError
+from collab_layer.flows.rulebook import RuleBook
+from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
 from collab_layer.ports.backend import MemoryBackend
@@ -18,6 +21,8 @@ from collab_layer.stages.rules import Scorer
 from collab_layer.types.asking import Role
 from collab_layer.types.entity import Entity
 from collab_layer.types.time import micros
+
+log = logging.getLogger("collab_layer")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,11 +35,13 @@ class Asked:
     Attributes:
         model: Who is asked.
         timeout_s: For one question in all.
+        requests: The most that it sends for one question, retries included, >= 1; so much is reserved.
         calls_per_day, tokens_per_day: Caps; None is no cap.
     """
 
     model: LanguageModel
     timeout_s: float = 30.0
+    requests: int = 1
     calls_per_day: int | None = None
     tokens_per_day: int | None = None
 
@@ -46,7 +53,7 @@ class Tools:
     store: GraphStore
     clock: Clock
     embedder: Embedder
-    scorer: Scorer
+    rules: RuleBook
     threads: ThreadPoolExecutor
     linkers: Sequence[LinkerSpec] = ()
     features: Sequence[FeatureSpec] = ()
@@ -54,9 +61,17 @@ class Tools:
     sinks: Sequence[SinkSpec] = ()
     models: Mapping[Role, Asked] = field(default_factory=dict[Role, Asked])
     trigger: Literal["eager", "recurrence", "nightly"] = "recurrence"
+    recurrence_count: int = 4
     ranking: Literal["listwise", "pointwise"] = "listwise"
+    consolidate_hour: int | None = None
     backends: dict[tuple[str, str], MemoryBackend] = field(default_factory=dict[tuple[str, str], MemoryBackend])
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
+    """(tenant, entity) whose next batch no model is asked about: its last answer came to nothing."""
+
+    def scorer_of(self, reading: Reading) -> Scorer:
+        """The curation rules of the tenant that is read: its own choice, else the deployment's."""
+        return self.rules.scorer(reading.connection, reading.index)
 
     def delivered_to(self, tenant: str) -> list[str]:
         """Names of the stores that this tenant's derived items are written to."""
@@ -94,6 +109,9 @@ class Tools:
         return texts
 
     def tell(self, event: Event) -> None:
-        """Tell every sink."""
+        """Tell every sink; one that fails is logged and stops nothing."""
         for sink in self.sinks:
-            sink.tell(event)
+            try:
+                sink.tell(event)
+            except Exception as error:  # a stranger's code may raise anything
+                log.warning("sink `%s` failed on `%s`: %s", sink.name, event.kind, type(error).__name__)

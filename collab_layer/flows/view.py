@@ -54,7 +54,8 @@ def evidence(
 ) -> tuple[Evidence, ...]:
     """The strongest sources, quoted where their owner permits it; `with_refs` adds where they lie."""
     out: list[Evidence] = []
-    for source, owner, weight in sources[:EVIDENCE_SHOWN]:
+    records = [one for one in sources if not one[0].startswith("d")]  # an item's parts are no evidence of their own
+    for source, owner, weight in records[:EVIDENCE_SHOWN]:
         when = moment(at[source]) if source in at else None
         if reading.audience.level(owner) >= Level.RECORDS:
             out.append(
@@ -71,7 +72,7 @@ def evidence(
     return tuple(out)
 
 
-def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind) -> Facet:
+def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind, made_by: str) -> Facet:
     """A draft as its reader sees it."""
     return Facet(
         id=id_,
@@ -82,6 +83,7 @@ def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind) -> Facet:
         evidence=evidence(reading, draft.sources, draft.quotes, draft.at),
         links=tuple(entity_of(reading, link) for link in draft.links if reading.index.named(link)),
         score=draft.score,
+        made_by=made_by,
     )
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
 from collab_layer.flows.deliver import deliver
+from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.share import lapse
 from collab_layer.flows.spread import spread
 from collab_layer.flows.tools import Tools
@@ -94,14 +95,18 @@ async def drain(tools: Tools, tenant: str) -> int:
 
 
 async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
-    """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database."""
-    steps = -1
+    """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database.
+
+    Once a night, when it is idle, it also tidies each tenant.
+    """
+    steps, nightly = -1, Nightly()
     while True:
         wake.clear()
         busy = False
         steps += 1
         try:
-            for name in await tools.in_thread(_tenants, tools, tenant):
+            served = await tools.in_thread(_tenants, tools, tenant)
+            for name in served:
                 if steps % FOLD_EVERY == 0:
                     await tools.in_thread(_fold, tools, name)
                     await lapse(tools, name)
@@ -109,6 +114,8 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                 busy |= await _deliver(tools, name) > 0
             if not busy:
                 await tools.in_thread(_compact, tools)
+                for name in served:
+                    busy |= await nightly.turn(tools, name)
         except LayerClosedError:
             return
         except StoreError as error:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
+from collab_layer.graph import considered
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import cards, graves, terms
@@ -138,6 +139,7 @@ def bury(connection: Connection, tenant: str, ids: Sequence[int], rev: int) -> N
     for start in range(0, len(ids), 400):
         part = list(ids[start : start + 400])
         _clear(connection, tenant, part)
+        considered.drop(connection, tenant, part)
         upsert(connection, graves, [{"tenant": tenant, "card": card, "rev": rev} for card in part])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
+from collab_layer.graph import merged
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage
 from collab_layer.types.facet import FacetKind
@@ -61,8 +62,8 @@ def item_id(salt: str, owner: str, kind: FacetKind, key: str, text: str, sources
 
 
 def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
-    """Store items and lineage; what is there already is left alone; same keys are superseded."""
-    upsert(connection, derived, [_row(tenant, item) for item in items])
+    """Store items and lineage; what is there already holds on from now; same keys are superseded."""
+    upsert(connection, derived, [_row(tenant, item) for item in items], update=("at", "expires"))
     upsert(
         connection,
         lineage,
@@ -147,7 +148,7 @@ def descendants(connection: Connection, tenant: str, sources: Iterable[str]) -> 
 
 
 def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozenset[int] = frozenset()) -> int:
-    """Erase items: text, links and lineage go.
+    """Erase items: text, links, lineage and relations go; the parts of a merged item are shown again.
 
     A facet that was published to others leaves its key, epoch and the *other* principals
     behind, so that the next one is not published as a difference of one.
@@ -155,6 +156,8 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
     count = 0
     for start in range(0, len(ids), _CHUNK):
         part = list(ids[start : start + _CHUNK])
+        merged.release(connection, tenant, part)
+        merged.unrelate(connection, tenant, part)
         mine = (derived.c.tenant == tenant) & derived.c.id.in_(part)
         facets_only = mine & (derived.c.kind == FacetKind.FACET.value) & (derived.c.level == int(Level.FACETS))
         connection.execute(

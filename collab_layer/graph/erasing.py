@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
+from collab_layer.graph import syntheses
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.names import bump, ensure, share_with_erasure
@@ -136,6 +137,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     removed.add("edges", count)
     adjacent.unfold(connection, tenant, around)
     connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node == id_))
+    syntheses.erase(connection, tenant, id_)
     connection.execute(delete(work).where(work.c.tenant == tenant, work.c.entity == id_))
     connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.entity == id_))
     removed.add("grants", connection.execute(

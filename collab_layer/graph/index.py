@@ -73,6 +73,7 @@ class TenantIndex:
     def __init__(self, tenant: str, embedder: str, dim: int) -> None:
         self.tenant, self.embedder, self.dim = tenant, embedder, dim
         self.lock = threading.RLock()
+        self.policy = 0  # as of the last refresh
         self._clear()
 
     def _clear(self) -> None:
@@ -98,9 +99,10 @@ class TenantIndex:
     def refresh(self, connection: Connection) -> None:
         """Take in what was committed since; an erasure makes it start anew."""
         row = connection.execute(
-            select(tenants.c.rev, tenants.c.generation).where(tenants.c.tenant == self.tenant)
+            select(tenants.c.rev, tenants.c.generation, tenants.c.policy).where(tenants.c.tenant == self.tenant)
         ).first()
         rev, generation = (0, 0) if row is None else (int(row.rev), int(row.generation))
+        self.policy = 0 if row is None else int(row.policy)
         if rev == self.rev and generation == self.generation:
             return
         with self.lock:

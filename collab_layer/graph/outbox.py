@@ -17,8 +17,8 @@ from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
 from collab_layer.graph.tables import outbox, tenants, work
+from collab_layer.types.time import SECOND
 
-SECOND = 1_000_000
 LEASE = 60 * SECOND
 OUTAGE_DELAY = 5 * SECOND
 MAX_ATTEMPTS = 5

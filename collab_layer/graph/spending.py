@@ -1,7 +1,8 @@
 """What each tenant spent on language models: reserved before a call, put right after it.
 
 A reservation is an overestimate that stays if the process dies before it is settled, so a
-cap is never overrun by a crash.
+cap is never overrun by a crash. Reservations of one tenant and role are made one after the
+other, so it is not overrun by a crowd either.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, func, select, text, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import spending
@@ -36,6 +37,69 @@ class Account:
         return cls(tenant, now // DAY, role, stage, model[:200])
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Requests, and tokens in and out."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """In and out."""
+        return self.input_tokens + self.output_tokens
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls - other.calls,
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """The most of a day; None is no cap."""
+
+    calls: int | None = None
+    tokens: int | None = None
+
+    def over(self, calls: int, tokens: int, cost: Cost) -> str | None:
+        """Which cap that cost would overrun, in words; None if it fits."""
+        if self.calls is not None and calls + cost.calls > self.calls:
+            return f"{calls} of {self.calls} calls of today are used"
+        if self.tokens is not None and tokens + cost.tokens > self.tokens:
+            return f"{tokens} of {self.tokens} tokens of today are used"
+        return None
+
+
+def reserve(connection: Connection, account: Account, caps: Caps, costs: Sequence[Cost]) -> Cost | str:
+    """Take the first of several costs that fits out of the day's budget; or why not even the last one does.
+
+    Args:
+        connection: A write transaction; other reservations wait until it ends.
+        account: Whose.
+        caps: Of the role, over all stages and models.
+        costs: From the dearest to the cheapest; never empty.
+    """
+    _one_after_another(connection, account)
+    calls, tokens = spent(connection, account)
+    over = ""
+    for cost in costs:
+        over = caps.over(calls, tokens, cost)
+        if over is None:
+            add(connection, account, cost)
+            return cost
+    return over
+
+
+def _one_after_another(connection: Connection, account: Account) -> None:
+    if connection.dialect.name != "sqlite":  # there a writer is alone
+        name = f"spending {account.role} {account.tenant}"
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
+
+
 def spent(connection: Connection, account: Account) -> tuple[int, int]:
     """Calls and tokens of the role on that day, all stages and models."""
     c = spending.c
@@ -47,8 +111,8 @@ def spent(connection: Connection, account: Account) -> tuple[int, int]:
     return int(row[0] or 0), int(row[1] or 0)
 
 
-def add(connection: Connection, account: Account, *, calls: int, failed: int, tokens: tuple[int, int]) -> None:
-    """Add to an account; the numbers may be negative, to put a reservation right."""
+def add(connection: Connection, account: Account, cost: Cost, *, failed: int = 0) -> None:
+    """Add to an account; the cost may be negative, to put a reservation right."""
     key = {
         "tenant": account.tenant,
         "day": account.day,
@@ -62,10 +126,10 @@ def add(connection: Connection, account: Account, *, calls: int, failed: int, to
         update(spending)
         .where(*(c[name] == value for name, value in key.items()))
         .values(
-            calls=c.calls + calls,
+            calls=c.calls + cost.calls,
             failed=c.failed + failed,
-            input_tokens=c.input_tokens + tokens[0],
-            output_tokens=c.output_tokens + tokens[1],
+            input_tokens=c.input_tokens + cost.input_tokens,
+            output_tokens=c.output_tokens + cost.output_tokens,
         )
     )
 

@@ -271,7 +271,7 @@ syntheses = _table(
     "syntheses",
     Column("key", String(64), primary_key=True),  # keyed hash of all that the model was shown
     Column("owner", Integer, nullable=False),  # the reader
-    Column("items", Text, nullable=False),  # JSON list of derived ids, strongest first
+    Column("made", Text, nullable=False),  # JSON list of derived ids, strongest first
     Column("at", BigInteger, nullable=False),
     Index("ix_syntheses_owner", "tenant", "owner"),
 )

@@ -48,7 +48,7 @@ def collab_register_embedders() -> Iterable[EmbedderSpec]:  # type: ignore[empty
 
 @hookspec
 def collab_register_models() -> Iterable[ModelSpec]:  # type: ignore[empty-body]
-    """Describe language model clients; one method each, see `ports.models`."""
+    """Describe language model clients; one method each, see `ports.models`. Set as `client:model`."""
     ...
 
 

@@ -134,7 +134,7 @@ class ShareFilterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a sink is told: `propagated`, `injected` or `asked`; ids and counts, never texts."""
+    """What a sink is told: `propagated`, `injected`, `asked` or `consolidated`; ids and counts, never texts."""
 
     kind: str
     tenant: str

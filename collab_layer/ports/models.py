@@ -81,3 +81,12 @@ class LanguageModel(Protocol):
                 `prompt.max_tokens`; it carries what was spent.
         """
         ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """The extra call of a client that holds connections; the layer makes it when it is closed."""
+
+    async def aclose(self) -> None:
+        """Close what the running event loop opened; may be called again, and asked again afterwards."""
+        ...

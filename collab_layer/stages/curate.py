@@ -61,7 +61,7 @@ def curate(
     if kinds is not None and not set(kinds) <= {"owner", "thing"}:
         raise InputError('`kinds` holds "owner", "thing" or both')
     quota = _quota(k, min_owners, min_things)
-    pool = _permitted(neighborhood, kinds)
+    pool = permitted(neighborhood, kinds)
     cheap = columns(scorer.cheap, pool)
     rows, scores, scored = _score(pool, scorer, cheap, quota)
     best = _choose(pool, rows, scores, quota)
@@ -91,7 +91,7 @@ def _quota(k: int, owners: int, things: int) -> _Quota:
     return _Quota(k, owners, things) if both <= k else _Quota(k, owners * k // both, things * k // both)
 
 
-def _permitted(neighborhood: Neighborhood, kinds: Collection[Kind] | None) -> Neighborhood:
+def permitted(neighborhood: Neighborhood, kinds: Collection[Kind] | None = None) -> Neighborhood:
     """The candidates that may be looked at, without the focus itself."""
     keep = (neighborhood.level != Level.NONE) & (neighborhood.ids != neighborhood.focus)
     if kinds is not None:
@@ -194,4 +194,4 @@ def _shared(pool: Neighborhood, rows: Ids) -> list[Ids]:
     return [targets[owner == row] for row in rows]
 
 
-__all__ = ["Kind", "curate"]
+__all__ = ["Kind", "curate", "permitted"]

@@ -13,8 +13,8 @@ from collab_layer.types.prompt import estimate_tokens
 Role = Literal["memory", "reasoning"]
 """The light model that keeps memory in the background, and the heavy one that only reasons."""
 
-Stage = Literal["synthesize", "rank", "answer", "propagate", "rules"]
-"""The stages that may ask a model; usage is counted by them."""
+Stage = Literal["synthesize", "rank", "answer", "propagate", "rules", "check"]
+"""The stages that may ask a model, and `check`: whether it answers at all. Usage is counted by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,15 @@ class Prompt:
         instructions: Ours alone; sent as the system message. Never holds a foreign word.
         data: The user message; every foreign text in it is quoted and fenced (`stages.fence`).
         max_tokens: The longest reply that is of use, > 0.
+        requests: The most requests that may be sent for it, retries included; None leaves that to the
+            client's settings. Set by `flows.ask` where the tenant's budget allows fewer.
     """
 
     stage: Stage
     instructions: str
     data: str
     max_tokens: int
+    requests: int | None = None
 
     def __str__(self) -> str:
         return f"{self.instructions}\n\n{self.data}"
@@ -87,4 +90,21 @@ class Spent(Value):
     output_tokens: int
 
 
-__all__ = ["Prompt", "Role", "Spent", "Stage", "Usage"]
+class RoleHealth(Value):
+    """Who answers in a role.
+
+    Attributes:
+        role: Whose model.
+        model: Provider and model; None where the rules do its work.
+        condition: `set`: there is one, and it was not asked; `rules`: there is none; `ok` and
+            `down`: it was asked.
+        detail: In words.
+    """
+
+    role: Role
+    model: str | None = None
+    condition: Literal["set", "rules", "ok", "down"]
+    detail: str = ""
+
+
+__all__ = ["Prompt", "Role", "RoleHealth", "Spent", "Stage", "Usage"]

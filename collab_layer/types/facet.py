@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity, MemoryRef, Value
 from collab_layer.types.time import UtcTime
 
@@ -54,6 +55,7 @@ class Facet(Value):
         evidence: The strongest records, strongest first.
         links: Entities it is about.
         score: Rank within its memory, higher is better.
+        made_by: The rules, or the model and its prompt, that worded it.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Facet(Value):
     evidence: tuple[Evidence, ...] = ()
     links: tuple[Entity, ...] = ()
     score: float = 0.0
+    made_by: str = ""
 
 
 class Neighbor(Value):
@@ -99,6 +102,7 @@ class CollabMemory(Value):
         degraded: What could not be reached, one short sentence each; empty if all is well.
         as_of: The past moment that was read, if any.
         cached: Answered from the cache.
+        usage: What asking a model cost for this answer; empty if none was asked.
     """
 
     entity: Entity
@@ -111,6 +115,7 @@ class CollabMemory(Value):
     degraded: tuple[str, ...] = ()
     as_of: UtcTime | None = None
     cached: bool = False
+    usage: tuple[Usage, ...] = ()
 
     def __str__(self) -> str:
         from collab_layer.types.prompt import render  # the value stays free of layout

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity, Value
-from collab_layer.types.facet import Evidence
+from collab_layer.types.facet import Evidence, Facet
 from collab_layer.types.time import UtcTime
 
 
@@ -18,6 +19,7 @@ class Ranked(Value):
         features: What the score was made of, before weighting.
         rationale: One sentence that names what the evidence shows.
         evidence: Neighbours' records that speak for it, strongest first.
+        cites: Ids of facets in `Ranking.facets` that a model's rationale rests on.
     """
 
     entity: Entity
@@ -25,6 +27,7 @@ class Ranked(Value):
     features: dict[str, float] = Field(default_factory=dict)
     rationale: str = ""
     evidence: tuple[Evidence, ...] = ()
+    cites: tuple[str, ...] = ()
 
 
 class Ranking(Value):
@@ -36,6 +39,9 @@ class Ranking(Value):
         weights: What each feature counted.
         degraded: What could not be reached.
         as_of: The past moment that was read, if any.
+        made_by: The model that ordered the candidates, or `rules`.
+        facets: What the model was shown of the neighbours; empty if none was asked.
+        usage: What asking models cost.
     """
 
     entity: Entity
@@ -43,6 +49,9 @@ class Ranking(Value):
     weights: dict[str, float] = Field(default_factory=dict)
     degraded: tuple[str, ...] = ()
     as_of: UtcTime | None = None
+    made_by: str = "rules"
+    facets: tuple[Facet, ...] = ()
+    usage: tuple[Usage, ...] = ()
 
     @property
     def entities(self) -> tuple[Entity, ...]:

@@ -14,7 +14,9 @@ from pydantic import BeforeValidator
 from collab_layer.errors import InputError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAY = 86_400_000_000
+SECOND = 1_000_000
+"""Microseconds in a second."""
+DAY = 86_400 * SECOND
 """Microseconds in a day."""
 FOREVER = 2**62
 """A time after every other; `valid_to` of what still holds."""

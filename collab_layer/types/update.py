@@ -63,6 +63,9 @@ class Lineage(Value):
         sources: Direct sources; each principal's weight is a share in [0, 1].
         made_by: Rules or model that made it.
         at: When it was made.
+        related: Ids of items that share links or words with it, as of last night, strongest first;
+            those that the reader may see.
+        superseded_by: The item that stands in its place, if it stepped back for one.
     """
 
     id: str
@@ -73,6 +76,8 @@ class Lineage(Value):
     sources: tuple[SourceView, ...] = ()
     made_by: str = ""
     at: UtcTime | None = None
+    related: tuple[str, ...] = ()
+    superseded_by: str | None = None
 
 
 class SourceView(Value):

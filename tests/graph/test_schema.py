@@ -1,5 +1,9 @@
+from pathlib import Path
+
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
@@ -22,6 +26,22 @@ def test_opening_again_changes_nothing(database_url):
     schema.ensure(database)
     schema.ensure(database)
     assert schema.version(database) == schema.HEAD
+    database.dispose()
+
+
+def test_a_database_of_an_older_version_is_brought_forward_with_its_rows(database_url):
+    database = Database(database_url)
+    with database.write() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(text("INSERT INTO settings (tenant, name, value) VALUES ('acme', 'salt', 'kept')"))
+    schema.ensure(database)
+    with database.read() as connection:
+        assert connection.execute(text("SELECT value FROM settings")).scalar() == "kept"
+        assert connection.execute(text("SELECT count(*) FROM spending")).scalar() == 0
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.dispose()
 
 

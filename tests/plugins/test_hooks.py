@@ -9,11 +9,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from collab_layer import CollabLayer
+from collab_layer.config import RoleSettings, Settings
 from collab_layer.plugins import hookspecs
 from collab_layer.plugins.check import COMMANDS_HOOK, REGISTERS
 from collab_layer.plugins.manager import load
 from collab_layer.plugins.specs import Event, Leaving, LinkRequest
 from collab_layer.ports.backend import Can
+from collab_layer.ports.models import ModelOptions
+from collab_layer.testing import ScriptedModel
 from collab_layer.types.entity import Entity
 
 
@@ -57,20 +61,38 @@ def test_hook_collab_register_embedders_brings_an_embedder_that_embeds(site) -> 
     assert np.allclose(np.linalg.norm(asyncio.run(embedder.embed(["a", "b"])), axis=1), 1)
 
 
-def test_hook_collab_register_models_opens_a_model_by_its_own_name(site) -> None:
-    site.install(
-        "echo",
-        """
-        class Echo:
-            def __init__(self, name):
-                self.name = f"echo/{name}"
+ECHO = """
+class Echo:
+    def __init__(self, name, options):
+        self.name, self.options = f"echo/{name}", options
 
-        @hookimpl
-        def collab_register_models():
-            return [ModelSpec("echo", "says it again", Echo)]
-        """,
-    )
-    assert load().models["echo"].open("small").name == "echo/small"
+    async def complete(self, prompt, reply, /):
+        from collab_layer.ports.models import Answered
+        from collab_layer.types.asking import Usage
+
+        return Answered(reply(here=True), Usage(model=self.name, input_tokens=2, output_tokens=1))
+
+@hookimpl
+def collab_register_models():
+    return [ModelSpec("echo", "says it again", Echo)]
+"""
+
+
+def test_hook_collab_register_models_opens_a_model_by_its_own_name(site, sqlite_url) -> None:
+    site.install("echo", ECHO)
+    opened = load().models["echo"].open("small", ModelOptions(timeout_s=3))
+    assert (opened.name, opened.options.timeout_s) == ("echo/small", 3)
+    settings = Settings(worker=False, memory=RoleSettings(model="echo:small:latest"))
+    with CollabLayer.open(sqlite_url, settings=settings) as layer:
+        assert [row.model for row in layer.models(ask=True)] == ["echo/small:latest", None]
+        assert [(row.calls, row.input_tokens, row.output_tokens) for row in layer.usage()] == [(1, 2, 1)]
+
+
+def test_a_model_name_that_no_client_claims_goes_whole_to_the_built_in_one(site, sqlite_url) -> None:
+    site.install("echo", ECHO)
+    settings = Settings(worker=False, memory=RoleSettings(base_url="http://127.0.0.1:9/v1"))
+    with CollabLayer.open(sqlite_url, memory_model="openai:echo:small", settings=settings) as layer:
+        assert layer.models()[0].model == "openai:echo:small"
 
 
 def test_hook_collab_register_domains_adds_a_preset_beside_ours(site) -> None:
@@ -149,6 +171,28 @@ def test_hook_collab_register_sinks_is_told_ids_and_counts(site) -> None:
     event = Event("propagated", "acme", "user:a", {"updates": 3})
     load().sinks["log"].tell(event)
     assert [event] == __import__(module).TOLD
+
+
+def test_a_sink_that_fails_is_logged_and_stops_nothing(site, sqlite_url, caplog) -> None:
+    module = site.install(
+        "log",
+        """
+        TOLD = []
+
+        def trip(event):
+            raise ZeroDivisionError("in a stranger's code")
+
+        @hookimpl
+        def collab_register_sinks():
+            return [SinkSpec("trip", "falls", trip), SinkSpec("log", "keeps a list", TOLD.append)]
+        """,
+    )
+    model = ScriptedModel([{"here": True}], name="small")
+    with CollabLayer.open(sqlite_url, memory_model=model, settings=Settings(worker=False)) as layer:
+        assert layer.models(ask=True)[0].condition == "ok"
+    (event,) = __import__(module).TOLD
+    assert (event.kind, event.facts["calls"], event.facts["failed"]) == ("asked", 1, False)
+    assert "sink `trip` failed" in caplog.text
 
 
 def test_hook_collab_register_runners_runs_beside_the_loop(site) -> None:

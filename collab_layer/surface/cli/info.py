@@ -1,33 +1,27 @@
-"""Commands that look at the installation: `backends`, `doctor`, `rules`."""
+"""Commands that look at the installation: `backends`, `doctor`."""
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collab_layer.errors import CollabError, InputError
+from collab_layer.errors import CollabError, ModelError
 from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import console, emit, remark, table
 from collab_layer.surface.cli.session import session_of
+from collab_layer.surface.cli.spending import WELL, parts_of, parts_without_models
 
 if TYPE_CHECKING:
     from collab_layer.plugins.manager import Plugins
-    from collab_layer.stages.rules import Scorer
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("backends")(backends)
     app.command("doctor")(doctor)
-    rules = typer.Typer(help="Show or check curation rules.", no_args_is_help=True)
-    rules.command("show")(show)
-    rules.command("check")(check)
-    app.add_typer(rules, name="rules")
 
 
 def backends(as_json: Json = False) -> None:
@@ -47,68 +41,33 @@ def backends(as_json: Json = False) -> None:
     return None
 
 
-def doctor(ctx: typer.Context, as_json: Json = False) -> None:
-    """Whether everything works: plugins, the database, each store. Exit status 1 if not."""
+def doctor(
+    ctx: typer.Context,
+    ask_models: Annotated[
+        bool, typer.Option("--ask-models", help="Put one tiny question to each model; it is counted.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Whether everything works: plugins, the database, each store, each model. Exit status 1 if not."""
     from collab_layer.plugins.manager import load
 
     session = session_of(ctx)
     rows = [("python", "ok", platform.python_version()), *_plugin_rows(load())]
     try:
-        with session.layer() as layer:
-            health = layer.health()
-            rows += [(part.name, part.condition, part.detail) for part in health.parts]
+        try:
+            with session.layer() as layer:
+                rows += parts_of(layer, session, ask_models=ask_models)
+        except ModelError as error:
+            rows += parts_without_models(session, error)
     except CollabError as error:
         rows.append(("database", "down", str(error)))
-    well = all(condition in ("ok", "empty") for _, condition, _ in rows)
+    well = all(condition in WELL for _, condition, _ in rows)
     if as_json:
         emit({"ok": well, "parts": [dict(zip(("name", "condition", "detail"), row, strict=True)) for row in rows]})
     else:
         console().print(table(f"collab doctor: {session.url}", ("part", "condition", "detail"), rows))
     if not well:
         raise typer.Exit(1)
-
-
-def show(
-    name: Annotated[str | None, typer.Argument(help="A preset; all of them if left out.")] = None, as_json: Json = False
-) -> None:
-    """The rule presets, or one of them in words; its tree with --json."""
-    from collab_layer.plugins.manager import load
-
-    plugins = load()
-    domains = plugins.domains
-    if name is None:
-        if as_json:
-            return emit({spec.name: {"summary": spec.summary, "source": spec.source} for spec in domains.values()})
-        rows = [(spec.name, spec.summary, spec.source) for spec in domains.values()]
-        console().print(table("Rule presets", ("name", "what it is", "where from"), rows))
-        return None
-    if name not in domains:
-        raise InputError(f"there is no preset `{name}`; there are {', '.join(f'`{one}`' for one in domains)}")
-    if as_json:
-        return emit(domains[name].tree)
-    sys.stdout.write(f"{_compiled(domains[name].tree, plugins).explain()}\nfrom: {domains[name].source}\n")
-    return None
-
-
-def check(file: Annotated[Path, typer.Argument(help="A rule tree as JSON.")], as_json: Json = False) -> None:
-    """Whether a rule file can be used, and what it says in words; what is wrong with it if not."""
-    from collab_layer.plugins.manager import load
-
-    try:
-        source = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"`{file}` cannot be read: {error.strerror}") from error
-    scorer = _compiled(source, load())
-    if as_json:
-        return emit({"name": scorer.name, "hash": scorer.hash, "words": scorer.explain()})
-    sys.stdout.write(f"{scorer.explain()}\n{file} can be used, hash {scorer.hash[:12]}\n")
-    return None
-
-
-def _compiled(source: bytes | Mapping[str, Any], plugins: Plugins) -> Scorer:
-    from collab_layer.stages.rules import load as compile_tree
-
-    return compile_tree(source, plugins.features.values())
 
 
 def _plugin_rows(plugins: Plugins) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from collab_layer.errors import CollabError, InputError
-from collab_layer.surface.cli import demo, info, reading, sharing, working
+from collab_layer.surface.cli import bench, demo, info, reading, rules, serving, sharing, spending, upkeep, working
 from collab_layer.surface.cli.session import Session
 
 
@@ -54,7 +54,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_globals)
-    for room in (demo, reading, sharing, working, info):
+    for room in (demo, reading, sharing, working, upkeep, serving, info, rules, spending, bench):
         room.register(app)
     return app
 

@@ -34,7 +34,7 @@ def upgrade() -> None:
         _tenant(),
         sa.Column("key", sa.String(length=64), nullable=False),
         sa.Column("owner", sa.Integer(), nullable=False),
-        sa.Column("items", sa.Text(), nullable=False),
+        sa.Column("made", sa.Text(), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("tenant", "key"),
         sqlite_with_rowid=False,

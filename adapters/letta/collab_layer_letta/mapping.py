@@ -1,0 +1,221 @@
+"""Letta's agents, blocks and passages to entities and records, and back.
+
+In:   what the REST API answers: plain dicts.
+Out:  `Entity`, `MemoryRecord`, tags.
+Pure: no SDK, no I/O, no clock.
+
+An agent belongs to the entity that its tag `entity:user:alice` names, else to
+`agent:<its id>`. What several agents have in common (a block, an archive) belongs to the
+oldest of them; the entities of the others become links, which are edges in the graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from collab_layer.errors import InputError
+from collab_layer.types.entity import MAX_TEXT, Entity, MemoryRecord, MemoryRef
+from collab_layer.types.interaction import MAX_LINKS
+
+ENTITY: Final = "entity:"
+"""How a tag begins that names the entity of an agent."""
+RESERVED: Final = "collab_"
+"""Labels that begin so are the layer's own."""
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_ID = re.compile(rf"(agent|archive|block|message|passage|tool)-{_UUID}")
+
+
+def is_id(text: str, kind: str) -> bool:
+    """Whether a text is an id of that kind; others are refused by the server, or mean another route."""
+    found = _ID.fullmatch(text)
+    return found is not None and found[1] == kind
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent as far as we need it.
+
+    Attributes:
+        id: Letta's id.
+        made: When it was made; with the id it says which of two is older.
+        entity: Whose memories it holds.
+        also: Entities that further tags of it name.
+        tags: All its tags.
+        blocks: Its blocks, as the API gives them; empty where they were not asked for.
+        message: Id of the message that holds its compiled prompt, if it has one.
+    """
+
+    id: str
+    made: str
+    entity: Entity
+    also: tuple[Entity, ...] = ()
+    tags: frozenset[str] = frozenset()
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    message: str | None = None
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sorts the oldest first."""
+        return self.made, self.id
+
+
+def agent(row: Mapping[str, Any]) -> Agent:
+    """An agent as the API gives it."""
+    tags = [str(tag) for tag in row.get("tags") or ()]
+    named = sorted(one for one in map(entity_of_tag, tags) if one is not None)
+    messages = row.get("message_ids") or (None,)
+    return Agent(
+        id=str(row["id"]),
+        made=str(row.get("created_at") or ""),
+        entity=named[0] if named else Entity("agent", str(row["id"])),
+        also=tuple(named[1:]),
+        tags=frozenset(tags),
+        blocks=tuple(row.get("blocks") or ()),
+        message=messages[0],
+    )
+
+
+def tag_of(entity: Entity) -> str:
+    """The tag that names an entity."""
+    return f"{ENTITY}{entity}"
+
+
+def entity_of_tag(tag: str) -> Entity | None:
+    """The entity a tag names, if it is such a tag."""
+    return entity_or_none(tag.removeprefix(ENTITY)) if tag.startswith(ENTITY) else None
+
+
+def entity_or_none(text: str) -> Entity | None:
+    """An entity, if the text can be one."""
+    try:
+        return Entity.parse(text)
+    except InputError:
+        return None
+
+
+def own_agent(owner: Entity) -> str | None:
+    """The agent that an owner without a tag is: `agent:agent-…`."""
+    return owner.id if owner.kind == "agent" and is_id(owner.id, "agent") else None
+
+
+def is_ours(label: object) -> bool:
+    """Whether a label is the layer's own."""
+    return str(label or "").startswith(RESERVED)
+
+
+def sha(text: str) -> str:
+    """SHA-256 of a text, in hex: what changes whenever the text does; Letta shows no version."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def holders(agents: Iterable[Agent]) -> tuple[Entity, tuple[Entity, ...]] | None:
+    """Whose a shared thing is, and who else has it; None if no agent has it."""
+    oldest = sorted(agents, key=lambda one: one.age)
+    if not oldest:
+        return None
+    others = dict.fromkeys(entity for one in oldest for entity in (one.entity, *one.also))
+    others.pop(oldest[0].entity)
+    return oldest[0].entity, tuple(others)
+
+
+def block_record(backend: str, row: Mapping[str, Any], agents: Iterable[Agent]) -> MemoryRecord | None:
+    """A block as a memory; None for our own, for blank ones, and for those without an agent."""
+    held, text = holders(agents), row.get("value")
+    if held is None or is_ours(row.get("label")):
+        return None
+    return _record(backend, str(row["id"]), held, text, None, ())
+
+
+def passage_record(
+    backend: str, row: Mapping[str, Any], agents: Sequence[Agent], *, score: float | None = None
+) -> MemoryRecord | None:
+    """An archived passage as a memory; its tags that read as entities become links."""
+    held, text = holders(agents), row.get("text", row.get("content"))
+    if held is None:
+        return None
+    links = (entity_or_none(str(tag).removeprefix(ENTITY)) for tag in row.get("tags") or ())
+    at = moment(row.get("created_at") or row.get("timestamp"))
+    ref = passage_id(str(row["archive_id"]), str(row["id"]))
+    return _record(backend, ref, held, text, at, [one for one in links if one is not None], score)
+
+
+def _record(
+    backend: str,
+    native: str,
+    held: tuple[Entity, tuple[Entity, ...]],
+    text: object,
+    at: datetime | None,
+    links: Sequence[Entity],
+    score: float | None = None,
+) -> MemoryRecord | None:
+    owner, others = held
+    if not isinstance(text, str) or not text.strip():
+        return None
+    return MemoryRecord(
+        ref=MemoryRef(backend=backend, id=native, version=sha(text)[:32]),
+        owner=owner,
+        text=text.replace("\x00", " ")[:MAX_TEXT],
+        at=at,
+        links=tuple(dict.fromkeys(one for one in (*links, *others) if one != owner))[:MAX_LINKS],
+        score=score,
+    )
+
+
+def passage_id(archive: str, passage: str) -> str:
+    """A passage is found through its archive only, so that its reference names both."""
+    return f"{archive}/{passage}"
+
+
+def split_passage(native: str) -> tuple[str, str] | None:
+    """Archive and passage of a reference; None if it is no such reference."""
+    archive, _, passage = native.partition("/")
+    return (archive, passage) if is_id(archive, "archive") and is_id(passage, "passage") else None
+
+
+def moment(value: object) -> datetime | None:
+    """Letta's ISO 8601 text as an aware UTC time; a text without a zone is UTC."""
+    try:
+        read = datetime.fromisoformat(str(value))
+        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def words(text: str) -> frozenset[str]:
+    """The first five letters of each word: enough to compare a query with a few blocks."""
+    folded = "".join(char if char.isalnum() else " " for char in text.casefold())
+    return frozenset(word[:5] for word in folded.split())
+
+
+def metadata(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The metadata of a block."""
+    given = row.get("metadata")
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+
+
+__all__ = [
+    "ENTITY",
+    "RESERVED",
+    "Agent",
+    "agent",
+    "block_record",
+    "entity_of_tag",
+    "entity_or_none",
+    "holders",
+    "is_id",
+    "is_ours",
+    "metadata",
+    "moment",
+    "own_agent",
+    "passage_id",
+    "passage_record",
+    "sha",
+    "split_passage",
+    "tag_of",
+    "words",
+]

@@ -1,0 +1,75 @@
+"""Answers by what was asked, each with what it rests on.
+
+In:   a key of everything that was asked, and a snapshot.
+Out:  an answer that still holds, or nothing: it is compared with the database at every use.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from collab_layer.graph import derived
+from collab_layer.graph.store import Opened
+from collab_layer.types.facet import CollabMemory
+
+ENTRIES = 4_096
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What an answer rests on; it holds as long as this is the same."""
+
+    rev: int
+    generation: int
+    policy: int
+    nodes: tuple[tuple[int, tuple[int, int, int]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    stamp: Stamp
+    until: int
+    memory: CollabMemory
+
+
+class Cache:
+    """One process's answers; the one unused longest goes first."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+
+    def get(self, key: Key, opened: Opened, now: int) -> CollabMemory | None:
+        """The answer, if nothing that it rests on has changed."""
+        entry = self._entries.get(key)
+        if entry is None or now >= entry.until:
+            return None
+        self._entries.move_to_end(key)
+        return entry.memory if entry.stamp == stamp(opened, [node for node, _ in entry.stamp.nodes]) else None
+
+    def put(self, key: Key, opened: Opened, nodes: Sequence[int], until: int, memory: CollabMemory) -> None:
+        """Keep an answer until `until`, microseconds, at the latest."""
+        self._entries[key] = _Entry(stamp(opened, nodes), until, memory)
+        while len(self._entries) > ENTRIES:
+            self._entries.popitem(last=False)
+
+
+def stamp(opened: Opened, nodes: Sequence[int]) -> Stamp:
+    """The present state of what an answer that read these nodes rests on."""
+    reading = opened.reading
+    found = reading.adjacency.versions(reading.connection, reading.tenant, nodes)
+    index = reading.index
+    return Stamp(index.rev, index.generation, opened.policy, tuple((node, found[node]) for node in nodes))
+
+
+def ends(opened: Opened) -> int:
+    """When an answer ends by itself: a grant, an update or a record it may rest on runs out."""
+    reading = opened.reading
+    ahead = reading.index.cards.valid_to
+    ahead = ahead[ahead > reading.now]
+    records = int(ahead.min()) if len(ahead) else reading.audience.until
+    told = derived.next_end(reading.connection, reading.tenant, opened.focus, reading.now)
+    return min(reading.audience.until, records, told)

@@ -1,0 +1,235 @@
+"""Drafts to facets with ids: one snapshot, one reader, every kind of facet.
+
+In:   an opened snapshot, what is asked, the neighbourhood it was read in.
+Out:  `Made` pairs: the facet as its reader sees it, and the item to store for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log1p
+
+import numpy as np
+
+from collab_layer.flows import view
+from collab_layer.flows.tools import Tools
+from collab_layer.governance.publish import Decision, Published, decide, epoch_of
+from collab_layer.graph import derived, names, policy
+from collab_layer.graph.cards import CardText, card_id, texts
+from collab_layer.graph.derived import Item, item_id
+from collab_layer.graph.policy import NOBODY
+from collab_layer.graph.reader import corpus
+from collab_layer.graph.store import Opened
+from collab_layer.stages import synthesize
+from collab_layer.stages.search import rank_records
+from collab_layer.stages.tokens import hashed, terms
+from collab_layer.types.entity import Entity
+from collab_layer.types.facet import Facet, FacetKind
+from collab_layer.types.graph import Draft, Neighborhood, Snippet, Vectors
+from collab_layer.types.prompt import OVERHEAD_TOKENS, estimate_tokens, line
+from collab_layer.types.scope import Level
+
+MAX_FACETS = 7
+HEADS = 80
+SMALL_BUDGET = 250
+LEAST_LESSON = 20
+"""Tokens of a short lesson's line; more lessons than that fill no budget are not made."""
+
+Made = tuple[Facet, Item | None]
+
+
+class Maker:
+    """Holds what every kind of facet needs.
+
+    Args:
+        tools: The layer's parts.
+        opened: The snapshot.
+        reader: Who is told, by name; it need not be an entity yet.
+        query: What was asked, if anything.
+        budget_tokens: Of the whole answer.
+        hood: The neighbourhood of the focus.
+    """
+
+    def __init__(
+        self, tools: Tools, opened: Opened, reader: Entity, query: str | None, budget_tokens: int, hood: Neighborhood
+    ) -> None:
+        self.tools, self.opened, self.hood = tools, opened, hood
+        self.reader, self.query, self.budget_tokens = reader, query, budget_tokens
+        self.reading = opened.reading
+        self.sharing = policy.sharing(opened.reading.connection, opened.reading.tenant)
+        self.salt = names.salt(opened.reading.connection, opened.reading.tenant)
+
+    def found(self, vector: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
+        """The records that answer the query, best first; each weighs its score."""
+        reading = self.reading
+        known = list(names.find(reading.connection, reading.tenant, (str(one) for one in links)).values())
+        wanted = [hashed(term) for term in terms(self.query or "")]
+        laid = corpus(reading, self.opened.focus, wanted, vector, known)
+        if laid is None:
+            return []
+        scores = rank_records(laid)
+        order = [int(row) for row in np.lexsort((laid.cards, -scores)) if np.isfinite(scores[row])]
+        order = order[: max(12, self.budget_tokens // LEAST_LESSON)]
+        cards = texts(reading.connection, reading.tenant, [int(laid.cards[row]) for row in order])
+        ranked = ((cards.get(int(laid.cards[row])), float(scores[row])) for row in order)
+        return [_snippet(card, score) for card, score in ranked if card is not None and card.text]
+
+    def lessons(self, found: Sequence[Snippet]) -> list[Made]:
+        """Each record as a lesson; in front a facet over them where the budget is small."""
+        displays = self.displays(found)
+        scores = [snippet.weight for snippet in found]
+        drafts = synthesize.lessons_from(found, scores, displays, delta=self.sharing.delta)
+        front: Draft | None = None
+        if self.budget_tokens <= SMALL_BUDGET:
+            minimum, delta = self.sharing.min_contributors, self.sharing.delta
+            front = synthesize.query_facet(found, displays, min_contributors=minimum, delta=delta)
+        heads = [] if front is None else self.made([front], FacetKind.FACET)
+        return [*heads, *self.made(drafts, FacetKind.LESSON)]
+
+    def facets(self, read: Sequence[Snippet]) -> tuple[list[Made], list[Made]]:
+        """What the curated owners have in common: said by those who may be quoted, and published of the others."""
+        holders = self._holders(read)
+        idf = self._idf(holders)
+        displays = self._heads(holders, idf)
+        minimum, delta = self.sharing.min_contributors, self.sharing.delta
+        drafts = synthesize.facets(read, displays, idf, min_contributors=minimum, delta=delta, max_facets=MAX_FACETS)
+        if self.query:
+            # What one record alone says is already there as its lesson.
+            drafts = [draft for draft in drafts if len(draft.contributors) > 1 and self._relevant(draft, displays)]
+        free = [draft for draft in drafts if not self._distilled(draft)]
+        return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)])
+
+    def updates(self) -> list[Made]:
+        """What was propagated to this entity and may still be shown."""
+        reading = self.reading
+        if self.opened.focus == NOBODY or reading.as_of is not None or self.query:
+            return []
+        return [(self.show(item, item.confidence), None) for item in told(self.opened, self.opened.focus)]
+
+    def made(
+        self,
+        drafts: Sequence[Draft],
+        kind: FacetKind,
+        *,
+        level: Level = Level.RECORDS,
+        epoch: int = 0,
+        made_by: str | None = None,
+    ) -> list[Made]:
+        """Drafts that pass the share filters, each with its id; made by the rules if nothing else is said."""
+        reading = self.reading
+        out: list[Made] = []
+        for draft in view.filtered(self.tools, reading, self.reader, drafts):
+            sources = [source for source, _, _ in draft.sources]
+            id_ = item_id(self.salt, str(self.reader), kind, draft.key, draft.text, sources)
+            item = Item(
+                id=id_,
+                owner=self.opened.reader,
+                kind=kind,
+                key=draft.key,
+                text=draft.text,
+                confidence=draft.confidence,
+                level=level,
+                links=draft.links,
+                sources=draft.sources,
+                made_by=made_by or f"rules {self.tools.scorer_of(reading).hash[:12]}",
+                epoch=epoch,
+                at=reading.now,
+            )
+            out.append((view.facet(reading, draft, id_, kind, item.made_by), item))
+        return out
+
+    def show(self, item: Item, score: float) -> Facet:
+        """A stored item as its reader sees it."""
+        draft = Draft(item.key, item.text, item.confidence, score, item.links, item.sources)
+        return view.facet(self.reading, draft, item.id, item.kind, item.made_by)
+
+    def displays(self, read: Sequence[Snippet]) -> dict[int, str]:
+        """Display names of the links of some snippets."""
+        index = self.reading.index
+        return {link: index.displays[link] for snippet in read for link in snippet.links if index.named(link)}
+
+    def _published(self, drafts: Sequence[Draft]) -> list[Made]:
+        reading = self.reading
+        epoch = epoch_of(reading.now, self.sharing.epoch_hours)
+        before = derived.published(reading.connection, reading.tenant, self.opened.reader, [d.key for d in drafts])
+        erased = derived.is_erased(reading.connection, reading.tenant, [item.id for item in before.values()])
+        out: list[Made] = []
+        for draft in drafts:
+            old = before.get(draft.key)
+            last = None if old is None else Published(old.principals, old.epoch, old.id in erased)
+            behind: frozenset[int] = frozenset() if old is None else old.principals
+            permitted = frozenset(one for one in behind if reading.audience.level(one) > Level.NONE)
+            choice = decide(
+                last,
+                draft.contributors,
+                epoch=epoch,
+                minimum=self.sharing.min_contributors,
+                permitted=permitted,
+            )
+            if choice is Decision.PUBLISH:
+                out += self.made([draft], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
+            elif choice is Decision.KEEP and old is not None:
+                out.append((self.show(old, draft.score), None))
+        return out
+
+    def _distilled(self, draft: Draft) -> bool:
+        return any(self.reading.audience.level(owner) < Level.RECORDS for owner in draft.contributors)
+
+    def _relevant(self, draft: Draft, displays: Mapping[int, str]) -> bool:
+        wanted = set(terms(self.query or ""))
+        said = " ".join([draft.text, *(displays.get(link, "") for link in draft.links)])
+        return bool(wanted & set(terms(said)))
+
+    def _heads(self, holders: Mapping[int, set[int]], idf: Mapping[int, float]) -> dict[int, str]:
+        """Names of the links that may head a facet: most owners first, then the rarest.
+
+        The others only cost time: there are `MAX_FACETS` places.
+        """
+        best = sorted(holders, key=lambda link: (-len(holders[link]) * idf[link], link))[:HEADS]
+        return {link: self.reading.index.displays[link] for link in best}
+
+    def _holders(self, read: Sequence[Snippet]) -> dict[int, set[int]]:
+        """Who holds each link that still has a name."""
+        holders: dict[int, set[int]] = {}
+        for snippet in read:
+            for link in snippet.links:
+                holders.setdefault(link, set()).add(snippet.owner)
+        return {link: owners for link, owners in holders.items() if self.reading.index.named(link)}
+
+    def _idf(self, holders: Mapping[int, set[int]]) -> dict[int, float]:
+        visible = self.hood.owners_visible
+        out = {link: log1p(visible / len(owners)) for link, owners in holders.items()}
+        own = zip(self.hood.own.ids.tolist(), self.hood.own_idf.tolist(), strict=True)
+        out.update({link: idf for link, idf in own if link in out})
+        return out
+
+
+def told(opened: Opened, entity: int) -> list[Item]:
+    """Updates for an entity that the reader may still see whole, strongest first."""
+    reading = opened.reading
+    items = derived.current(reading.connection, reading.tenant, entity, FacetKind.UPDATE, reading.now)
+    allowed = [item for item in items if permitted(opened, item.principals, item.level)]
+    return sorted(allowed, key=lambda item: (-item.confidence, item.id))
+
+
+def permitted(opened: Opened, principals: frozenset[int], level: Level) -> bool:
+    """Whether the reader may read everybody behind something at that level."""
+    return all(opened.reading.audience.level(principal) >= level for principal in principals)
+
+
+def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
+    """Whole facets in order while they fit; a text is shown once."""
+    tokens, seen = OVERHEAD_TOKENS, set[str]()
+    out: list[Made] = []
+    for facet, item in made:
+        cost = estimate_tokens(line(facet)) + 1
+        if facet.text in seen or tokens + cost > budget:
+            continue
+        seen.add(facet.text)
+        tokens += cost
+        out.append((facet, item))
+    return out, tokens if out else 0
+
+
+def _snippet(card: CardText, score: float) -> Snippet:
+    return Snippet(card_id(card.id), card.owner, Level.RECORDS, score, card.at, card.text, card.links, card.outcome)

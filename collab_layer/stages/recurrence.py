@@ -1,0 +1,104 @@
+"""Tell when a matter came up often enough to be worth a model's time.
+
+In:   unit vectors of the records that an owner may read, which of them are new, and which a
+      model has read before.
+Out:  from which likeness on two records are of one matter; the records of one ripe matter, or none.
+Pure: no clock, no I/O, no randomness.
+
+The idea, to embed everything and to call a model only when similar records recur, is RecMem's
+(arXiv 2605.16045), which takes a fixed likeness of 0.6 or 0.7. Likeness means something else with
+every embedder, so that here it is read off the vectors at hand, see `likeness`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from collab_layer.types.graph import Bools, Floats, Rows, Vectors
+
+COUNT = 4
+"""Records of one matter that make it ripe. Measured in `bench.triggers`: see docs/evidence."""
+SHOWN = 12
+"""Records of one matter that a model is shown at once."""
+SPREAD = 1.4
+"""How far above the middle a likeness must lie, in steps from the middle to the 99th percentile."""
+LOW, HIGH = 0.25, 0.6
+"""Bounds of the likeness: unrelated records never count, those that say the same always do."""
+FEW, SAMPLE = 16, 128
+"""Records below which their likeness tells nothing about the embedder, and records looked at."""
+_BLOCK = 8_192
+
+
+def likeness(vectors: Vectors, rows: Rows) -> float:
+    """From which cosine on two records count as one matter.
+
+    `middle + SPREAD * (q99 - middle)`, kept within [LOW, HIGH], where `middle` and `q99` are the
+    median and the 99th percentile over the pairs of at most 128 records, evenly spaced. Few of
+    all pairs are of one matter, so that both describe chance; the step between them takes the
+    embedder's own scale with it.
+
+    Args:
+        vectors: Unit length, mean-centred, shape (r, d).
+        rows: The records that count, shape (n,). Below 16 of them the answer is `HIGH`.
+    """
+    if len(rows) < FEW:
+        return HIGH
+    sample = vectors[rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]]
+    cosine = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
+    middle, tail = np.quantile(cosine, (0.5, 0.99)).tolist()
+    return float(np.clip(middle + SPREAD * (tail - middle), LOW, HIGH))
+
+
+def candidates(vectors: Vectors, rows: Rows, new: Rows, *, least: float) -> Rows:
+    """Of the rows, all that are as alike as `least` to a new one, the new ones included, in order."""
+    wanted = vectors[new]
+    near = [block[(vectors[block] @ wanted.T >= least).any(axis=1)] for block in _blocks(rows)]
+    return np.unique(np.concatenate([*near, new])).astype(np.int32)
+
+
+def ripe(
+    vectors: Vectors, rows: Rows, new: Rows, considered: Bools, *, least: float, count: int = COUNT
+) -> Rows | None:
+    """The records of the one matter that has recurred most, if any has recurred enough.
+
+    A new record that no model has read is ripe when it and the unread records that are alike to
+    it are `count` or more. Of several the one with most of them is taken, then the earliest row.
+
+    Args:
+        vectors: As for `likeness`.
+        rows: Records that may be shown, ascending, shape (n,); `candidates` gives them.
+        new: Those of them that are new.
+        considered: Which of `rows` a model has read, shape (n,).
+        least: From `likeness`.
+        count: >= 2.
+
+    Returns:
+        At most `SHOWN` rows, the new one first, then by likeness, ties by row; None if nothing is ripe.
+
+    Raises:
+        ValueError: `count` is below 2.
+    """
+    if count < 2:
+        raise ValueError(f"a matter recurs from 2 records on, not from {count}")
+    unread = rows[~considered]
+    fresh = new[np.isin(new, unread)]
+    if not len(fresh) or len(unread) < count:
+        return None
+    cosine: Floats = (vectors[fresh] @ vectors[unread].T).astype(np.float64)
+    cosine[np.arange(len(fresh)), np.searchsorted(unread, fresh)] = np.inf  # alike to itself, whatever its rounding
+    alike = (cosine >= least).sum(axis=1)
+    best = int(np.lexsort((fresh, -alike))[0])
+    if alike[best] < count:
+        return None
+    order = np.lexsort((unread, -cosine[best]))
+    return unread[order[cosine[best, order] >= least]][:SHOWN]
+
+
+def _blocks(rows: Rows) -> Sequence[Rows]:
+    """A large tenant's vectors are not copied at once."""
+    return [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+
+
+__all__ = ["COUNT", "SHOWN", "candidates", "likeness", "ripe"]

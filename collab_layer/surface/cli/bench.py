@@ -1,0 +1,92 @@
+"""`collab bench …`: what sharing and models are worth, measured.
+
+In:   an evaluation set, or a seed; perhaps models of the user's own.
+Out:  one row per figure; exit status 1 if a figure misses its bar.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from collab_layer.errors import InputError
+from collab_layer.surface.cli.options import Json
+from collab_layer.surface.cli.output import console, emit, progress, remark, table
+
+if TYPE_CHECKING:
+    from collab_layer.bench.report import Report
+
+Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="An evaluation set as its publisher lays it out.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    bench = typer.Typer(help="Measure what sharing and models are worth.", no_args_is_help=True)
+    bench.command("lift")(lift)
+    app.add_typer(bench, name="bench")
+
+
+def lift(
+    data: Data,
+    reasoning_model: Annotated[
+        str | None, typer.Option(help="Ranks with real, foreign, meaningless and no facets: openai:gpt-4o-mini.")
+    ] = None,
+    memory_model: Annotated[str | None, typer.Option(help="Words the facets; the rules do if left out.")] = None,
+    users: Annotated[int, typer.Option(min=2, help="Users that a model is asked about.")] = 100,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Candidate lists per user; without a model only.")] = 5,
+    seed: Annotated[int, typer.Option(help="Draws the users and the order of the candidates.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Neighbours against none; with a reasoning model, whether it profits from what they know.
+
+    Addresses and keys of models come from the settings (`COLLAB_REASONING_BASE_URL`, …).
+    """
+    if reasoning_model is None:
+        from collab_layer.surface.cli.demo_lift import measure
+
+        if memory_model is not None:
+            raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
+        return measure(data, seeds=seeds, as_json=as_json)
+    report = asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed))
+    if as_json:
+        emit(report.to_json())
+    else:
+        rows = [(row.name, row.value, row.low, row.high, row.unit) for row in report.rows]
+        console().print(table(report.command, ("figure", "value", "low", "high", "unit"), rows))
+    return None
+
+
+async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, seed: int) -> Report:
+    from collab_layer import roles
+    from collab_layer.bench import ablation
+    from collab_layer.config import Settings
+    from collab_layer.plugins.manager import load
+
+    settings = Settings()
+    if memory is None:  # what is set for daily use is not meant here
+        settings = settings.model_copy(update={"memory": settings.memory.model_copy(update={"model": None})})
+    models = roles.open_models(load(settings.disabled_plugins), settings, {"memory": memory, "reasoning": reasoning})
+    remark(f"About {users * (len(ablation.VARIANTS) + 2)} questions to {reasoning}.")
+    asked = models.get("memory")
+    with progress() as bar:
+        tasks: dict[str, object] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)  # pyright: ignore[reportArgumentType]  rich's own id
+
+        return await ablation.measure(
+            data,
+            models["reasoning"].model,
+            None if asked is None else asked.model,
+            users=users,
+            seed=seed,
+            progress=tell,
+        )
+
+
+__all__ = ["register"]

@@ -1,0 +1,1 @@
+"""The layer over HTTP: JSON to layer calls to JSON."""

@@ -1,0 +1,1 @@
+"""The layer as tools of the Model Context Protocol."""
