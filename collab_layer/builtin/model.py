@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from pydantic_ai import Agent, NativeOutput
@@ -104,11 +104,7 @@ class PydanticAiModel:
             instructions=prompt.instructions,
             retries=tally.limit - 1,
         )
-        # Thoughts count as output: they would use up what the reply needs.
-        settings = ModelSettings(temperature=0.0, max_tokens=prompt.max_tokens, thinking=False, max_retries=0)
-        if "max_retries" in model.unsupported_settings:
-            del settings["max_retries"]  # the others are left out by pydantic-ai itself, without a warning
-        return (await agent.run(prompt.data, model_settings=settings, infer_name=False)).output
+        return (await agent.run(prompt.data, model_settings=_settings(model, prompt), infer_name=False)).output
 
     def _model(self) -> Model:
         """One per event loop: connections belong to the loop that opened them."""
@@ -121,9 +117,25 @@ class PydanticAiModel:
         return self._of_loop[loop]
 
 
+def _settings(model: Model, prompt: Prompt) -> ModelSettings:
+    # Thoughts count as output: they would use up what the reply needs.
+    settings = ModelSettings(max_tokens=prompt.max_tokens, thinking=False)
+    if not model.profile.get("thinking_always_enabled"):
+        settings["temperature"] = 0.0  # the others take none, and pydantic-ai would warn
+    if "max_retries" not in model.unsupported_settings:
+        settings["max_retries"] = 0  # we count and pace requests ourselves
+    if _of(model, "OpenAIResponsesModel"):
+        cast("dict[str, Any]", settings)["openai_store"] = False  # OpenAI would keep the question for a month
+    return settings
+
+
+def _of(model: Model, *kinds: str) -> bool:
+    """By name, so that no provider's SDK is imported to find out."""
+    return any(kind.__name__ in kinds for kind in type(model).__mro__)
+
+
 def _native(model: Model) -> bool:
-    family = any(kind.__name__ in NATIVE for kind in type(model).__mro__)
-    return family and bool(model.profile.get("supports_json_schema_output"))
+    return _of(model, *NATIVE) and bool(model.profile.get("supports_json_schema_output"))
 
 
 def _discreet(record: logging.LogRecord) -> bool:

@@ -247,9 +247,10 @@ def _keep(tools: Tools, run: Run, half: str, after: int, counts: dict[str, int])
 def _finish(tools: Tools, run: Run) -> None:
     counts = {kind: run.night.counts[kind] for kind in CHANGES if run.night.counts.get(kind)}
     if not run.dry:
+        now = tools.now()
         with tools.store.database.write() as connection:
             nights.finish(connection, run.tenant, run.night)
-            upkeep.note(connection, run.tenant, counts, tools.now())
+            upkeep.note(connection, run.tenant, counts, now)
         if counts.get("expired"):
             tools.store.database.compact()  # deleted words leave the log too
         tools.tell(Event("consolidated", run.tenant, "", counts))

@@ -60,6 +60,7 @@ def compress(
     per_text: int = PER_TEXT,
     beside: Sequence[int] = (),
     weight: Sequence[float] = (),
+    keep_repeats: bool = False,
 ) -> list[tuple[int, str]]:
     """Keep what says most within the budget.
 
@@ -78,6 +79,7 @@ def compress(
         per_text: The most tokens of one text, >= 8; a longer sentence is cut after a whole word.
         beside: What else each kept text costs, such as the id in front of it; 0 where it is missing.
         weight: How much each text matters, > 0; 1 where it is missing.
+        keep_repeats: Drop no text for repeating another, where each may be evidence; it only gains less.
 
     Returns:
         (index in `texts`, its words), by index; each index at most once.
@@ -92,7 +94,7 @@ def compress(
     if per_text < _LEAST:
         raise ValueError(f"the budget of {per_text} tokens for a text is too small, at least {_LEAST} are needed")
     heads = [text[:_CHARS] for text in texts]
-    dropped = repeats(heads)
+    dropped = {} if keep_repeats else repeats(heads)
     found = [s for at, text in enumerate(heads) if at not in dropped for s in _sentences(at, text, per_text)]
     weights = _weights(found, frozenset(terms(query or "")))
     costs = dict.fromkeys(range(len(texts)), 0) | dict(enumerate(beside))

@@ -40,10 +40,10 @@ class SmallModelServer:
 
     Args:
         timeout_s: How long it may take to start, > 0.
-        threads: What it computes with, >= 1.
+        threads: What it computes with, >= 1. One is the fastest on a busy machine: several wait for each other.
     """
 
-    def __init__(self, *, timeout_s: float = 60.0, threads: int = 2) -> None:
+    def __init__(self, *, timeout_s: float = 60.0, threads: int = 1) -> None:
         self._timeout_s, self._threads = timeout_s, threads
         self._child: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None

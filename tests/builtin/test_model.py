@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import pickle
 import subprocess
@@ -130,6 +131,46 @@ def test_a_server_that_needs_no_key_gets_none_of_ours(server, monkeypatch):
     server.will(GOOD)
     asked(PydanticAiModel("openai:small", ModelOptions(server.url)))
     assert KEY not in str(server.keys)
+
+
+RESPONSE = {
+    "id": "r1",
+    "object": "response",
+    "created_at": 1_700_000_000,
+    "status": "completed",
+    "model": "gpt",
+    "output": [
+        {
+            "type": "message",
+            "id": "m1",
+            "status": "completed",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": '{"legs": 4}', "annotations": []}],
+        }
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": {
+        "input_tokens": 11,
+        "output_tokens": 7,
+        "total_tokens": 18,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "temperature"), [("openai:gpt-4o-mini", 0.0), ("openai:gpt-5-mini", None)])
+def test_openai_itself_is_told_not_to_keep_the_question(server, monkeypatch, name, temperature):
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.will(HttpAnswer(json.dumps(RESPONSE).encode()))
+    answered = asked(PydanticAiModel(name, ModelOptions(api_key=KEY)))
+    assert (answered.value.legs, answered.usage.input_tokens, answered.usage.output_tokens) == (4, 11, 7)
+    (sent,) = server.requests
+    assert sent["store"] is False
+    assert sent["instructions"] == QUESTION.instructions
+    assert sent.get("temperature") == temperature  # a model that always thinks takes none
 
 
 def test_a_model_whose_name_holds_a_colon_is_asked_for_by_its_whole_name(server):

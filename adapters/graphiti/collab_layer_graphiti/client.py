@@ -223,8 +223,8 @@ class Graph:
             await asyncio.sleep(0.05)
         raise BackendError(
             self._store,
-            f"the facts are gone from the graph, but {self._place.where} did not write its log of queries in time "
-            "for clearing it: delete the key `" + log + "` there",
+            f"nothing was erased, since {self._place.where} did not write its log of queries in time for clearing it; "
+            "try again",
         )
 
     async def _close(self) -> None:

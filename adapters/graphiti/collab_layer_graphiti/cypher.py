@@ -22,6 +22,7 @@ e.uuid AS uuid, e.group_id AS group_id, e.fact AS fact, e.{LINKS} AS links, e.cr
 e.valid_at AS valid_at, e.invalid_at AS invalid_at, e.expired_at AS expired_at, e.reference_time AS reference_time"""
 _BEGINS: Final = f"coalesce({', '.join(f'e.{field}' for field in BEGINS)})"
 _ENDS: Final = f"coalesce({', '.join(f'e.{field}' for field in ENDS)})"
+SAMPLE: Final = 5
 _OF_GROUP: Final = "MATCH ()-[e:RELATES_TO {group_id: $group}]->()"
 _NEAR: Final = f"""
 WITH e, {_BEGINS} AS begins, {_ENDS} AS ends
@@ -47,9 +48,12 @@ RETURN DISTINCT group_id"""
 CLOSE: Final = f"""
 MATCH ()-[e:RELATES_TO]->()
 WITH e, {_BEGINS} AS begins, {_ENDS} AS ends
-WHERE begins <= $late AND (ends IS NULL OR ends > $early) AND (begins > $early OR ends <= $late)
+WHERE begins <= $late AND (ends IS NULL OR ends > $early) AND NOT e.group_id IN $known
+WITH e, begins ORDER BY begins
+WITH e.group_id AS of, collect(e)[0..{SAMPLE}] AS some
+UNWIND some AS e
 RETURN {COLUMNS}"""
-"""Facts that begin or end within a day of the time asked about."""
+"""Of every other group the first facts that may hold: they begin or end within a day."""
 ANY: Final = f"""
 MATCH ()-[e:RELATES_TO]->()
 WITH e.group_id AS group_id WHERE NOT group_id STARTS WITH '{DERIVED_PREFIX}' RETURN group_id LIMIT 1"""
@@ -66,7 +70,8 @@ RETURN {COLUMNS} ORDER BY near DESC, e.uuid LIMIT $limit"""
 def put(vector: str) -> str:
     """Store `$rows` of two nodes and a fact, all or nothing; a uuid that is there is left alone.
 
-    The uuid is looked for between any two nodes: `MERGE` alone would store it again for others.
+    The uuid is looked for between any two nodes, where `MERGE` would look between these two only, and
+    at all the facts between them. No two rows may have the same uuid.
     """
     return f"""
 UNWIND $rows AS row
@@ -74,7 +79,8 @@ OPTIONAL MATCH ()-[held:RELATES_TO {{uuid: row.fact.uuid}}]->()
 WITH row, held WHERE held IS NULL
 MERGE (a:Entity {{uuid: row.source.uuid}}) ON CREATE SET a = row.source, a:CollabEntity
 MERGE (b:Entity {{uuid: row.target.uuid}}) ON CREATE SET b = row.target, b:CollabEntity
-MERGE (a)-[e:RELATES_TO {{uuid: row.fact.uuid}}]->(b) ON CREATE SET e = row.fact
+CREATE (a)-[e:RELATES_TO]->(b)
+SET e = row.fact
 SET e.fact_embedding = {vector}
 RETURN count(e) AS stored"""
 

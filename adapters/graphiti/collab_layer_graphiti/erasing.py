@@ -6,8 +6,8 @@ Out:  how many there were.
 Graphiti keeps a fact's words in the episode it came from, in summaries of nodes, communities
 and sagas, and FalkorDB keeps them in its log of queries. Episodes that other facts rest on
 stay, without their words; summaries are blanked, and Graphiti writes them anew when it next
-hears of the node. The facts themselves go last: what was interrupted is done whole by asking
-again.
+hears of the node. The facts themselves go last, and no query of ours has a text in it: what was
+interrupted is done whole by asking again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ async def erase_facts(graph: Graph, ids: Sequence[str]) -> int:
         nodes |= await _episodes(graph, group, [row for row in rows if row["group_id"] == group], gone)
     for query in (cypher.BLANK_COMMUNITIES, cypher.BLANK_NODES):
         await graph.tell(query, nodes=sorted(nodes))
+    await graph.clear_logs()
     await graph.tell(cypher.DROP_FACTS, ids=gone)
     await graph.tell(cypher.DROP_NODES, nodes=sorted(nodes))
-    await graph.clear_logs()
     return len(gone)
 
 

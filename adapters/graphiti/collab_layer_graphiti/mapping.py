@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from collab_layer.errors import InputError
@@ -53,6 +54,7 @@ def derived_group(owner: Entity) -> str:
     return DERIVED_PREFIX + group_of(owner)
 
 
+@lru_cache(4096)
 def owner_of(group: object) -> Entity | None:
     """Whose facts a group holds; None for what names nobody, and for reserved groups."""
     if not isinstance(group, str) or not _GROUP.fullmatch(group) or group.startswith(DERIVED_PREFIX):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from graphiti_core import Graphiti
 from graphiti_core.cross_encoder.client import CrossEncoderClient
@@ -36,7 +36,8 @@ class HashEmbedder(EmbedderClient):
     async def create(self, input_data: Any) -> list[float]:
         """One vector, of a text or of a list with one."""
         vector = [0.0] * self.config.embedding_dim
-        for word in _WORD.findall(str(input_data[0] if isinstance(input_data, list) else input_data).casefold()):
+        text = cast("list[Any]", input_data)[0] if isinstance(input_data, list) else input_data
+        for word in _WORD.findall(str(text).casefold()):
             for part in (word, word[:_STEM] + "_"):
                 digest = blake2b(part.encode(), digest_size=4).digest()
                 vector[int.from_bytes(digest[:3]) % len(vector)] += 1.0 if digest[3] & 1 else -1.0

@@ -305,6 +305,10 @@ class TestSettings:
         with pytest.raises(InputError, match="falkor://"):
             GraphitiBackend(url)
 
+    def test_a_graph_without_a_name_is_refused(self):
+        with pytest.raises(InputError, match="default_db"):
+            GraphitiBackend("falkor://localhost", graph="")
+
     def test_a_patience_of_nothing_is_refused(self):
         with pytest.raises(InputError, match="timeout_s"):
             GraphitiBackend("falkor://localhost", timeout_s=0)

@@ -363,10 +363,20 @@ class TestWriting:
 
         asyncio.run(story())
 
-    def test_writers_at_the_same_time_make_one_node_each(self, store, graphiti):
-        """Concurrent episodes of one group make the same entity several times; direct writes do not."""
+    def test_writers_at_the_same_time_make_one_node_each_though_triplets_make_many(self, store, graphiti):
+        async def triplet(one, number):
+            nodes = [EntityNode(name=name, group_id="team_a") for name in ("Per", f"thing {number}")]
+            edge = EntityEdge(
+                group_id="team_a", source_node_uuid=nodes[0].uuid, target_node_uuid=nodes[1].uuid, created_at=T0,
+                name="USES", fact=f"Per uses thing {number}",
+            )  # fmt: skip
+            await one.add_triplet(nodes[0], edge, nodes[1])
 
         async def story():
+            async with graphiti() as one:
+                await asyncio.gather(*(triplet(one, number) for number in range(5)))
+                found = await EntityNode.get_by_group_ids(one.driver, ["team_a"])
+                assert sum(node.name == "Per" for node in found) > 1, "Graphiti got better: the trap is gone"
             stores = [store() for _ in range(4)]
             updates = [derived(ANN, f"Peers advise {number}") for number in range(5)]
             await asyncio.gather(*(one.write(updates) for one in stores for _ in range(3)))

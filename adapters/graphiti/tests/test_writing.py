@@ -122,6 +122,16 @@ class TestWhatIsWritten:
 
         asyncio.run(story())
 
+    def test_a_key_that_comes_twice_in_one_call_is_stored_once_as_it_came_first(self, store, falkor, graph):
+        async def story():
+            made, item = store(), derived(ANN, "Peers advise one")
+            first, again = await made.write([item, item.model_copy(update={"text": "Peers advise another"})])
+            assert first == again
+            (row,) = await made._graph.ask("MATCH ()-[e]->() RETURN e.fact AS fact")
+            assert row["fact"] == "Peers advise one"
+
+        asyncio.run(story())
+
 
 class TestRaces:
     def test_two_processes_that_write_the_same_keys_store_each_once(self, falkor, graph, graphs):
@@ -272,6 +282,24 @@ class TestErasing:
 
         asyncio.run(story())
         assert everything_with(falkor.port, graph, "moved to") == []
+
+    def test_where_the_log_cannot_be_cleared_nothing_is_erased_and_asking_again_does_it(self):
+        import redis
+
+        with FalkorServer(password="root") as server, redis.Redis(port=server.port, password="root") as admin:
+            admin.execute_command("ACL", "SETUSER", "app", "on", ">app", "~*", "+@all", "-del")
+
+            async def story():
+                store = GraphitiBackend(server.url, username="app", password="app")
+                (ref,) = await store.remember(ANN, [Fact(text="Ann moved to Lisbon")])
+                with pytest.raises(BackendError, match="ACL"):
+                    await store.erase([ref])
+                assert len(await store.read([ref])) == 1
+                admin.execute_command("ACL", "SETUSER", "app", "+del")
+                assert await store.erase([ref]) == 1
+                await store.aclose()
+
+            asyncio.run(story())
 
     def test_a_derived_item_is_not_erased_as_if_it_were_the_owners(self, store):
         async def story():

@@ -16,7 +16,7 @@ import inspect
 import json
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import letta_client
 from letta_client import AsyncLetta, Letta
@@ -71,8 +71,15 @@ class Api:
         return isinstance(self._reads, AsyncLetta)
 
     async def get(self, path: str, **params: Any) -> Any:
-        """Read something."""
-        return await self._call(self._reads.get, path, cast_to=object, options={"params": params})
+        """Read something.
+
+        Raises:
+            BackendDownError: What answers is no Letta server.
+        """
+        answer: Any = await self._call(self._reads.get, path, cast_to=object, options={"params": params})
+        if not isinstance(answer, (dict, list)):
+            raise BackendDownError(self._name, f"GET {path} is not answered with JSON; is that a Letta server?")
+        return cast("Any", answer)
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Make something."""

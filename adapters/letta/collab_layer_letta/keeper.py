@@ -19,7 +19,10 @@ from typing import Any
 from collab_layer import AsyncCollabLayer, CollabLayer
 from collab_layer.errors import BackendError, CollabError, InputError, LayerClosedError
 from collab_layer.types.entity import Entity
+from collab_layer.types.interaction import Interaction
+from collab_layer_letta import mapping
 from collab_layer_letta.backend import LettaBackend
+from collab_layer_letta.mapping import Agent
 from collab_layer_letta.signal import Settled
 
 Layer = CollabLayer | AsyncCollabLayer
@@ -70,6 +73,7 @@ class Keeper:
             raise InputError("an AsyncLetta needs an AsyncCollabLayer on the same event loop; or use Letta")
         self.layer, self.backend = layer, backend
         self._is_attached, self._indexed = False, set[Entity]()
+        self._told = set[tuple[Entity, str | None]]()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
@@ -93,8 +97,10 @@ class Keeper:
             BackendError: The server cannot even be read.
         """
         await self.join()
-        wanted = entities or sorted({one.entity for one in await self.backend.signals.attached()})
+        agents = await self.backend.signals.attached()
+        wanted = entities or sorted({one.entity for one in agents})
         tally = _Tally()
+        await self._share(agents)
         await self._read(wanted, tally)
         for entity in wanted:
             await self._deliver(entity, tally, again=again)
@@ -117,6 +123,18 @@ class Keeper:
         if isinstance(self.layer, CollabLayer):
             return await asyncio.to_thread(found, *args, **kwargs)
         return await found(*args, **kwargs)
+
+    async def _share(self, agents: Sequence[Agent]) -> None:
+        """Those whose agents have a block in common become neighbours: each refers to it, once."""
+        told = [
+            Interaction(actor=entity, verb="shares", links=(thing,), key=f"{self.backend.name}:shares:{thing}")
+            for thing, entities in mapping.shares(agents).items()
+            for entity in entities
+        ]
+        new = [one for one in told if (one.actor, one.key) not in self._told]
+        if new:
+            await self.call("observe", new)
+            self._told.update((one.actor, one.key) for one in new)
 
     async def _read(self, entities: Sequence[Entity], tally: _Tally) -> None:
         """What was remembered since; an entity nobody knows of yet is read whole."""

@@ -6,7 +6,8 @@ Pure: no SDK, no I/O, no clock.
 
 An agent belongs to the entity that its tag `entity:user:alice` names, else to
 `agent:<its id>`. What several agents have in common (a block, an archive) belongs to the
-oldest of them; the entities of the others become links, which are edges in the graph.
+oldest of them; the entities of the others become links. A shared block is a thing as well, so
+that those who share it are neighbours of one another.
 """
 
 from __future__ import annotations
@@ -123,6 +124,22 @@ def holders(agents: Iterable[Agent]) -> tuple[Entity, tuple[Entity, ...]] | None
     return oldest[0].entity, tuple(others)
 
 
+def shares(agents: Iterable[Agent]) -> dict[Entity, tuple[Entity, ...]]:
+    """Blocks that agents of several entities have in common, as things, and whose they are."""
+    having: dict[tuple[str, str], dict[Entity, None]] = {}
+    for one in sorted(agents, key=lambda one: one.age):
+        for row in one.blocks:
+            if not is_ours(row.get("label")):
+                having.setdefault((str(row["id"]), str(row.get("label"))), {})[one.entity] = None
+    return {_thing(*block): tuple(entities) for block, entities in having.items() if len(entities) > 1}
+
+
+def _thing(block: str, label: str) -> Entity:
+    """A shared block as an entity: its label, and the end of its id."""
+    plain = "".join(char if char.isalnum() or char in "_-" else "-" for char in label)[:64]
+    return Entity("block", f"{plain}.{block[-12:]}")
+
+
 def block_record(backend: str, row: Mapping[str, Any], agents: Iterable[Agent]) -> MemoryRecord | None:
     """A block as a memory; None for our own, for blank ones, and for those without an agent."""
     held, text = holders(agents), row.get("value")
@@ -215,6 +232,7 @@ __all__ = [
     "passage_id",
     "passage_record",
     "sha",
+    "shares",
     "split_passage",
     "tag_of",
     "words",

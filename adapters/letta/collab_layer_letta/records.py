@@ -20,6 +20,7 @@ from collab_layer_letta import mapping
 from collab_layer_letta.client import PASSAGES, Api, Json
 from collab_layer_letta.locks import gathered
 from collab_layer_letta.mapping import Agent
+from collab_layer_letta.refusals import LettaGoneError
 
 WITH = ["agent.blocks", "agent.tags"]
 MANY = 1000
@@ -95,10 +96,16 @@ class Records:
 
     async def _archives(self, owner: Entity, agents: Sequence[Agent]) -> list[Archive]:
         """The archives of an owner's agents that are the owner's, by id."""
-        lists = await gathered(partial(self._api.all, "/v1/archives/", agent_id=one.id) for one in agents)
+        lists = await gathered(partial(self._archives_of, one.id) for one in agents)
         ids = sorted({str(row["id"]) for rows in lists for row in rows})
         found = await gathered(partial(self._archive, one) for one in ids)
         return [one for one in found if one.agents and one.agents[0].entity == owner]
+
+    async def _archives_of(self, agent: str) -> list[Json]:
+        try:
+            return await self._api.all("/v1/archives/", agent_id=agent)
+        except LettaGoneError:  # deleted since it was listed
+            return []
 
     async def _archive(self, id_: str) -> Archive:
         return Archive(id_, await self._holding(f"/v1/archives/{id_}/agents"))

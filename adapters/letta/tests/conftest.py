@@ -71,6 +71,18 @@ def service():
 
 
 @pytest.fixture
+def serving():
+    """`collab serve` over a database, in a process of its own."""
+    return sibling("worlds").serving
+
+
+@pytest.fixture
+def loopback():
+    """The server in memory behind a real port."""
+    return sibling("worlds").loopback
+
+
+@pytest.fixture
 def fake():
     return FakeLetta()
 

@@ -61,8 +61,10 @@ class People:
     def close(self):
         """Leave nothing behind."""
         for agent in set(self.agents.values()):
-            archives = [one.id for one in self.client.archives.list(agent_id=agent)]
-            self._gone(self.client.agents.delete, agent)
+            archives = []
+            with suppress(NotFoundError):
+                archives = [one.id for one in self.client.archives.list(agent_id=agent)]
+                self.client.agents.delete(agent)
             for archive in archives:  # it outlives its agent, with all that is in it
                 self._gone(self.client.archives.delete, archive)
         for block in self.blocks:

@@ -12,6 +12,8 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 from collab_layer_letta import LettaBackend
@@ -85,23 +87,29 @@ class Real(World):
 
     @contextmanager
     def mid_turn(self, agent, label, text):
-        """A turn in progress: the model's answer is held back for some seconds."""
+        """A turn in progress: the model's answer is held back meanwhile."""
         edit = json.dumps({"label": label, "new_string": text, "insert_line": -1})
         with ThreadPoolExecutor(1) as pool:
             turn = pool.submit(self.client.agents.messages.create, agent, input=f"SLOW CALL memory_insert {edit}")
-            self._wait_until_inflight(turn)
-            yield
+            try:
+                self._wait_until_inflight(turn)
+                yield
+            finally:
+                self._ask_model("_release")
             turn.result()
 
     def _wait_until_inflight(self, turn):
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         for _ in range(600):
-            with opener.open(f"{self._stub}/_inflight", timeout=5) as reply:
-                if json.load(reply)["inflight"]:
-                    return
+            if self._ask_model("_inflight")["inflight"]:
+                return
             assert not turn.done(), turn.result()
             time.sleep(0.05)
         raise AssertionError("the turn did not reach the model")
+
+    def _ask_model(self, path):
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"{self._stub}/{path}", timeout=5) as reply:
+            return json.load(reply)
 
     def run_tool(self, agent, **arguments):
         result = self.client.agents.tools.run("collaborative_memory", agent_id=agent, args=arguments)
@@ -114,10 +122,56 @@ class Real(World):
 
 
 @contextmanager
+def serving(url):
+    """`collab serve` over a database, on a free port; yields its address."""
+    collab = str(Path(sys.executable).with_name("collab"))
+    call = [collab, "--url", url, "serve", "--port", "0", "--no-worker", "--json"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+@contextmanager
+def loopback(fake):
+    """`FakeLetta` behind a real port, for commands; yields its address."""
+    serve = transport(fake)
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            reply = serve.handle_request(httpx.Request(self.command, f"http://fake{self.path}", content=body))
+            self.send_response(reply.status_code)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(reply.content)))
+            self.end_headers()
+            self.wfile.write(reply.content)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
+
+        def log_message(self, *_):
+            pass
+
+    with _served(Handler) as url:
+        yield url
+
+
+@contextmanager
+def _served(handler):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
 def service(answer, status=200, headers=None):
     """A service on loopback that answers each request alike; yields its address and what was asked."""
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -137,10 +191,5 @@ def service(answer, status=200, headers=None):
         def log_message(self, *_):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with _served(Handler) as url:
+        yield url, asked

@@ -6,11 +6,11 @@ Pure. Never shown: owners that share only facets, real ids, names of owners, can
 
 One line stands for all snippets that say the same, so that a cited line counts everybody behind
 it. The model gives words and evidence, never the confidence: that is `stages.support` over the
-owners of the evidence. An owner is evidence where its cited lines share a word with the facet; if
-none does, the facet is the model's own abstraction, rests on all it cites, and is no surer than
-delta. Support moves by at most delta with one owner, and that of one owner alone is at most delta,
-so this moves by at most delta too. What the model chooses to say is not bounded by it, only how
-sure that is.
+owners of the evidence. A record is evidence where it shares a word with the facet; if none does, the
+facet is the model's own abstraction, rests on all it cites, and is no surer than delta. Support
+moves by at most delta with one owner, and that of one owner alone is at most delta, so this moves
+by at most delta too. What fits into the prompt and what the model chooses to say is not bounded by
+it, only how sure that is.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class FacetQuestion(Question[Snippet]):
     """What was shown: the line `m1` stands for `m1`, `m1.2`, … of `shown`, each with its own words in short.
 
     Attributes:
-        words: Line to all words in it: of the memory, its outcome, and names.
+        stems: As `shown`, to the stems of the whole memory, its outcome and the names of its links.
     """
 
-    words: Mapping[str, str]
+    stems: Mapping[str, frozenset[str]]
 
 
 def ask(
@@ -127,8 +127,8 @@ def ask(
     data = fence.block("data", [*asked, "memories:", *page.lines])
     longest = schema.reply_tokens(most, TEXT_CHARS, SUPPORT, cyrillic=mostly_cyrillic(data))
     prompt = Prompt("synthesize", _instructions(most, wanted), data, longest)
-    reply = schema.closed(Facets, _schema(list(page.words), most))
-    return FacetQuestion(prompt, reply, page.shown, page.words)
+    reply = schema.closed(Facets, _schema([id_ for id_ in page.shown if "." not in id_], most))
+    return FacetQuestion(prompt, reply, page.shown, page.stems)
 
 
 def read(
@@ -180,24 +180,23 @@ class _Judge:
     def __init__(self, question: Question[Snippet], min_contributors: int, delta: float) -> None:
         shown = {id_: s for id_, s in question.shown.items() if s.level >= Level.RECORDS and s.weight > 0}
         self.held = pool(shown.values(), min_contributors=min_contributors, delta=delta)
-        self.members: dict[str, list[Snippet]] = {}
+        self.stems: Mapping[str, frozenset[str]] = question.stems if isinstance(question, FacetQuestion) else {}
+        self.members: dict[str, list[tuple[str, Snippet]]] = {}
         for id_, snippet in shown.items():
-            self.members.setdefault(id_.partition(".")[0], []).append(snippet)
-        words: Mapping[str, str] = question.words if isinstance(question, FacetQuestion) else {}
-        self.terms = {line: frozenset(terms(words.get(line, ""))) for line in self.members}
+            self.members.setdefault(id_.partition(".")[0], []).append((id_, snippet))
 
     def draft(self, text: str, lines: Sequence[str]) -> tuple[Draft | None, int]:
         """The facet with all its sources, and how many owners cited for it are no evidence."""
         about = frozenset(terms(text))
-        sharing = [line for line in lines if about & self.terms[line]]
-        cited = [snippet for line in sharing or lines for snippet in self.members[line]]
-        owners = {snippet.owner for snippet in cited}
+        cited = [member for line in lines for member in self.members[line]]
+        sharing = [s for id_, s in cited if not about.isdisjoint(self.stems.get(id_, ()))]
+        used = sharing or [snippet for _, snippet in cited]
+        owners = {snippet.owner for snippet in used}
         backed = support(self.held, owners)
         if backed is None:
             return None, 0
         confidence = backed.confidence if sharing else min(backed.confidence, self.held.delta)
-        everyone = {snippet.owner for line in lines for snippet in self.members[line]}
-        return self._made(text, cited, backed, confidence), len(everyone - owners)
+        return self._made(text, used, backed, confidence), len({s.owner for _, s in cited} - owners)
 
     def _made(self, text: str, used: Sequence[Snippet], backed: Support, confidence: float) -> Draft:
         count = Counter(snippet.owner for snippet in used)

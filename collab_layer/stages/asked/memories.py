@@ -44,11 +44,13 @@ class Group:
     Attributes:
         members: Strongest first, with their words cut to what may be shown.
         names: Of the things held, or of what the text refers to without naming it; quoted.
+        stems: Of all words of each member: text, outcome, names of its links.
         whole: All words of the first, for compression; empty for things held.
     """
 
     members: tuple[Snippet, ...]
     names: tuple[str, ...]
+    stems: tuple[frozenset[str], ...]
     whole: str = ""
 
     @property
@@ -71,17 +73,17 @@ class Page:
         room: Tokens left, those of the ids in the schema included.
         lines: As in the prompt.
         shown: `m1`, then `m1.2`, … for further snippets of the same line.
-        words: Line to every word in it.
+        stems: As `shown`, to the stems of all words of that snippet.
     """
 
     fence: Fence
     room: int
     lines: list[str] = field(default_factory=list[str])
     shown: dict[str, Snippet] = field(default_factory=dict[str, Snippet])
-    words: dict[str, str] = field(default_factory=dict[str, str])
+    stems: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     _owners: dict[int, str] = field(default_factory=dict[int, str])
 
-    def put(self, group: Group, said_by_them: str, words: Iterable[str]) -> None:
+    def put(self, group: Group, said_by_them: str) -> None:
         """Add a line, unless it does not fit or could end the fence."""
         id_ = f"m{len(self.lines) + 1}"
         line = f"{id_} {said_by_them}"
@@ -90,9 +92,9 @@ class Page:
             return
         self.room -= cost
         self.lines.append(line)
-        self.words[id_] = "\n".join(words)
-        for number, member in enumerate(group.members, 1):
-            self.shown[id_ if number == 1 else f"{id_}.{number}"] = member
+        for number, (member, stems) in enumerate(zip(group.members, group.stems, strict=True), 1):
+            key = id_ if number == 1 else f"{id_}.{number}"
+            self.shown[key], self.stems[key] = member, stems
 
     def who(self, owners: Sequence[int]) -> str:
         """Owners by aliases of this page."""
@@ -119,7 +121,7 @@ def lay_out(page: Page, snippets: Sequence[Snippet], names: Mapping[int, str], q
     for group in held:
         owners = len(group.owners)
         has = f"{owners} owner{'s have' if owners > 1 else ' has'} {', '.join(group.names)}"
-        page.put(group, has, group.names)
+        page.put(group, has)
 
 
 def _put_words(page: Page, group: Group, words: str) -> None:
@@ -131,7 +133,7 @@ def _put_words(page: Page, group: Group, words: str) -> None:
     about = f"about {', '.join(group.names)}" if group.names else ""
     parts = [f"{page.who(group.owners)}: {line}", about, f"-> {ended}" if ended else ""]
     said = " ".join(part for part in parts if part)
-    page.put(replace(group, members=(first, *group.members[1:])), said, (words, first.outcome or "", *group.names))
+    page.put(replace(group, members=(first, *group.members[1:])), said)
 
 
 def _spoken(fence: Fence, usable: Sequence[Snippet], names: Mapping[int, str]) -> list[Group]:
@@ -148,10 +150,12 @@ def _spoken(fence: Fence, usable: Sequence[Snippet], names: Mapping[int, str]) -
         short = _cut(fence, snippet)
         if content and short is not None:
             same.setdefault((content, negated(whole)), []).append((snippet, short))
-    return [
-        Group(tuple(short for _, short in pairs), _unsaid(fence, pairs[0][0], names), pairs[0][0].text or "")
-        for pairs in same.values()
-    ]
+    groups: list[Group] = []
+    for (content, _), pairs in same.items():
+        stems = tuple(content | _stems(names[link] for link in one.links if link in names) for one, _ in pairs)
+        first = pairs[0][0]
+        groups.append(Group(tuple(cut for _, cut in pairs), _unsaid(fence, first, names), stems, first.text or ""))
+    return groups
 
 
 def _cut(fence: Fence, snippet: Snippet) -> Snippet | None:
@@ -177,9 +181,9 @@ def _held(fence: Fence, usable: Sequence[Snippet], names: Mapping[int, str], wan
     same: dict[tuple[str, ...], list[Snippet]] = {}
     for snippet in sorted((s for s in usable if not s.text), key=lambda s: (-s.weight, s.owner, -s.at, s.source)):
         named = tuple(names[link] for link in snippet.links if link in names)[:_NAMES]
-        if named and not (wanted and wanted.isdisjoint(terms(" ".join(named)))):
+        if named and not (wanted and wanted.isdisjoint(_stems(named))):
             same.setdefault(named, []).append(snippet)
-    groups = [Group(tuple(members), named) for named, members in same.items()]
+    groups = [Group(tuple(members), named, (_stems(named),) * len(members)) for named, members in same.items()]
     groups.sort(key=lambda group: (len(group.owners) < 2, -round(group.mass, 9), group.names))
     return list(islice(_quoted(fence, groups), BARE_READ))
 
@@ -201,6 +205,7 @@ def _compressed(groups: Sequence[Group], room: int, query: str | None) -> list[t
         per_text=WORDS_TOKENS,
         beside=[_FRAME_TOKENS + ID_TOKENS + _beside(group) for group in groups],
         weight=[0.5 + group.mass / most for group in groups],
+        keep_repeats=True,
     )
     return [(groups[at], words) for at, words in kept]
 
@@ -208,6 +213,10 @@ def _compressed(groups: Sequence[Group], room: int, query: str | None) -> list[t
 def _beside(group: Group) -> int:
     owners = 2 * min(len(group.owners), _OWNERS_NAMED + 1)
     return owners + estimate_tokens(" ".join(group.names)) + estimate_tokens(group.members[0].outcome or "")
+
+
+def _stems(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(terms(" ".join(names)))
 
 
 __all__ = ["Group", "Page", "lay_out"]

@@ -30,7 +30,7 @@ from collab_layer.types.asking import Prompt
 from collab_layer.types.rules import DomainFacts
 
 VERSION = "1"
-MAX_TOKENS = 700
+MAX_TOKENS = 1_000
 READ = 50
 """Parts of a reply that are looked at; the rest is left out unread."""
 BASES = ("idf_cosine", "edge_weight")

@@ -124,7 +124,7 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        number = float(value[:40]) if isinstance(value, str) else float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
     return number if isfinite(number) else None

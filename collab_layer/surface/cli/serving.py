@@ -39,7 +39,10 @@ def serve(
     ctx: typer.Context,
     host: Annotated[str, typer.Option(help="Where to listen; other machines reach it only if told to.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")] = PORT,
-    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="Also link, embed and propagate here.")] = True,
+    worker: Annotated[
+        bool | None,
+        typer.Option("--worker/--no-worker", help="Also link, embed and propagate here; as COLLAB_WORKER says."),
+    ] = None,
     with_mcp: Annotated[bool, typer.Option("--mcp", help="Also serve MCP under /mcp.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -54,13 +57,14 @@ def serve(
         raise InputError(f"{error.name} is not installed; {EXTRA}") from error
     from collab_layer.config import Settings
 
-    place = Place(host, port, worker=worker, mcp=with_mcp)
+    settings = Settings()
+    place = Place(host, port, worker=settings.worker if worker is None else worker, mcp=with_mcp)
     if place.exposed:
         remark(
             f"warning: {host} can be reached from other machines, and this is plain HTTP: "
             "let a proxy that speaks TLS stand before it, or tokens can be read on the way."
         )
-    asyncio.run(run(session.url, Settings(), place, _listening(place.mcp, as_json)))
+    asyncio.run(run(session.url, settings, place, _listening(place.mcp, as_json)))
     if not as_json:
         sys.stdout.write("Stopped.\n")
 

@@ -45,21 +45,21 @@ class Gate:
         if scope["type"] != "http" or scope["path"] == LIVE:
             await self._app(scope, receive, send)
             return
-        answering = _Answering(send)
+        hearing, answering = _Hearing(receive), _Answering(send)
         clock = asyncio.timeout(self._settings.timeout_s)
         try:
             async with clock:
                 with self._places.one():
-                    await self._pass(scope, receive, answering)
+                    await self._pass(scope, hearing, answering)
         except Refused as refused:
-            await self._refuse(of_refusal(refused), scope, receive, answering)
+            await self._refuse(of_refusal(refused), scope, hearing, answering)
         except CollabError as error:
-            await self._refuse(of_error(error), scope, receive, answering)
+            await self._refuse(of_error(error), scope, hearing, answering)
         except TimeoutError:
             if not clock.expired():
                 raise
             late = Refused(503, "timeout", f"no answer within {self._settings.timeout_s:g} s; try again", 1)
-            await self._refuse(of_refusal(late), scope, receive, answering)
+            await self._refuse(of_refusal(late), scope, hearing, answering)
 
     async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
@@ -70,13 +70,26 @@ class Gate:
             scope.setdefault("state", {})[VIEW] = view
         await self._app(scope, receive, send)
 
-    async def _refuse(self, reply: Reply, scope: Scope, receive: Receive, answering: _Answering) -> None:
+    async def _refuse(self, reply: Reply, scope: Scope, hearing: _Hearing, answering: _Answering) -> None:
         if answering.begun:  # half an answer cannot be taken back; the server closes the connection
             return
         response = reply.response()
-        if not await linger(receive, most=self._settings.max_body_bytes):
+        if not hearing.ended and not await linger(hearing, most=self._settings.max_body_bytes):
             response.headers["Connection"] = "close"
-        await response(scope, receive, answering)
+        await response(scope, hearing, answering)
+
+
+class _Hearing:
+    """Remembers whether all of a request has come."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.ended = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
 
 
 class _Answering:

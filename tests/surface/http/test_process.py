@@ -121,10 +121,10 @@ def test_requests_in_hand_are_answered_before_it_stops(start: Start, tmp_path: P
 def test_its_worker_does_what_was_left_and_hands_its_lease_back(start: Start, sqlite_url: str) -> None:
     with CollabLayer.open(sqlite_url, settings=Settings(worker=False)) as layer:
         layer.observe("agent:a", "item:dune", verb="liked", text="Dune has worms")
-        idle = start("--no-worker")
+        idle = start(COLLAB_WORKER="false")
         time.sleep(1)
         assert layer.health().counts["waiting"] == 1
-        busy = start()
+        busy = start("--worker", COLLAB_WORKER="false")
         assert eventually(lambda: layer.health().counts["waiting"] == 0)
         assert busy.stop() == (0, "")
         assert idle.stop() == (0, "")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from typing import ClassVar
 
 import httpx
 import pytest
+from limits.aio.storage import MemoryStorage
 
 from collab_layer import AsyncCollabLayer, Interaction, errors
 from collab_layer.config import ServeSettings
@@ -467,3 +469,23 @@ def test_what_is_observed_is_what_a_program_would_have_observed(sqlite_url):
 
     assert set(Interaction.model_fields) - set(Observation.model_fields) == {"ref"}
     assert set(Observation.model_fields) <= set(Interaction.model_fields)
+
+
+class Unreachable(MemoryStorage):
+    """A store of rates whose host is down."""
+
+    STORAGE_SCHEME: ClassVar = ["async+unreachable"]
+    base_exceptions = ConnectionError
+
+    async def acquire_sliding_window_entry(self, *args, **more):
+        raise ConnectionError(SECRET_PLACE)
+
+
+def test_where_requests_cannot_be_counted_none_is_served(sqlite_url):
+    async def story():
+        async with serving(sqlite_url, rate_store="unreachable://") as service:
+            found = await service.post("context", {}, await service.token())
+            problem(found, 503, "rate_store")
+            assert SECRET_PLACE not in found.text
+
+    asyncio.run(story())

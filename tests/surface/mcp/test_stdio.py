@@ -15,7 +15,7 @@ from collab_layer import CollabLayer
 from collab_layer.config import Settings
 from collab_layer.surface.cli.main import main
 
-from ..http.conftest import COLLAB
+from ..http.conftest import COLLAB  # noqa: TID252  the same service, another door
 
 ALONE = Settings(worker=False)
 

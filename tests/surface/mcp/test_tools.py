@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-import httpx
 import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
@@ -19,7 +18,7 @@ from mcp_types import CallToolResult
 from collab_layer import AsyncCollabLayer
 from collab_layer.config import Settings
 
-from ..http.conftest import COLLAB, Running
+from ..http.conftest import COLLAB, Running  # noqa: TID252  the same service, another door
 
 TOOLS = ["context", "answer", "observe", "rank", "neighbors", "explain"]
 ALONE = Settings(worker=False)

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 Json = dict[str, Any]
+T = TypeVar("T")
 LIMIT = 100_000
 _BLOCK = {
     "project_id": None,
@@ -225,6 +226,20 @@ class FakeLetta:
         self.archives[id_] = [agent]
         return id_
 
+    def attach_archive(self, agent: str, archive: str) -> None:
+        """Share an archive: an agent has one at most."""
+        self.agent(agent)
+        if any(agent in agents for id_, agents in self.archives.items() if id_ != archive):
+            raise Refusal(409, "unique_agent_archive")
+        _known(self.archives, archive, "Archive")
+        self.archives[archive] = list(dict.fromkeys([*self.archives[archive], agent]))
+
+    def drop_archive(self, archive: str) -> None:
+        """Gone with everything in it."""
+        _known(self.archives, archive, "Archive")
+        self.passages = {id_: row for id_, row in self.passages.items() if row["archive_id"] != archive}
+        del self.archives[archive]
+
     def make_passage(self, agent: str, body: Mapping[str, Any]) -> Json:
         """A new passage in the agent's archive."""
         row: Json = {"id": new_id("passage"), "text": body["text"], "archive_id": self.archive_of(agent)}
@@ -290,7 +305,7 @@ def new_id(kind: str) -> str:
     return f"{kind}-{uuid.uuid4()}"
 
 
-def _known(rows: Mapping[str, Json], id_: str, what: str) -> Json:
+def _known(rows: Mapping[str, T], id_: str, what: str) -> T:
     if id_ not in rows:
         raise Refusal(404, f"{what} not found with id='{id_}'")
     return rows[id_]

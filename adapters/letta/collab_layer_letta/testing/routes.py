@@ -90,7 +90,9 @@ def _served(server: FakeLetta, request: httpx.Request, method: str, path: str) -
                 if kind in ("agent", "archive", "block") and not _TYPED.fullmatch(id_):
                     raise Refusal(422, f"String should match pattern '{kind}-{{uuid4}}'")
             value = route(asked, **found.groupdict())
-            return httpx.Response(204) if value is GONE else httpx.Response(200, json=value)
+            if value is GONE:
+                return httpx.Response(204)
+            return httpx.Response(200, content=json.dumps(value), headers={"content-type": "application/json"})
     raise Refusal(404, "Not Found")
 
 
@@ -212,7 +214,19 @@ def _drop_passage(asked: Asked, passage: str, agent: str = "", archive: str = ""
 
 def _archives(asked: Asked) -> list[Json]:
     agent = asked.one("agent_id")
+    if agent is not None:
+        asked.server.agent(agent)
     return asked.page([{"id": id_} for id_, agents in asked.server.archives.items() if agent in (None, *agents)])
+
+
+def _attach_archive(asked: Asked, agent: str, archive: str) -> Any:
+    asked.server.attach_archive(agent, archive)
+    return GONE
+
+
+def _drop_archive(asked: Asked, archive: str) -> Any:
+    asked.server.drop_archive(archive)
+    return GONE
 
 
 def _archive_agents(asked: Asked, archive: str) -> list[Json]:
@@ -290,6 +304,8 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", B + r"/agents", _block_agents),
     ("GET", r"/v1/archives/", _archives),
     ("GET", r"/v1/archives/(?P<archive>[^/]+)/agents", _archive_agents),
+    ("PATCH", A + r"/archives/attach/(?P<archive>[^/]+)", _attach_archive),
+    ("DELETE", r"/v1/archives/(?P<archive>[^/]+)", _drop_archive),
     ("DELETE", r"/v1/archives/(?P<archive>[^/]+)/passages/(?P<passage>[^/]+)", _drop_passage),
     ("GET", r"/v1/tools/", _tools),
     ("PUT", r"/v1/tools/", _upsert_tool),

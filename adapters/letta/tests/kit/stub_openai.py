@@ -5,8 +5,8 @@ It serves ``/models``, ``/chat/completions`` (plain and streamed) and
 
 * A user message that contains ``CALL <tool> <json arguments>`` is answered with
   that tool call, every other message with the text ``ok``.
-* A user message that contains ``SLOW`` is answered after a delay, which leaves
-  time to act while an agent's turn is in progress.
+* A user message that contains ``SLOW`` is answered once ``GET /_release`` was
+  asked for, which leaves time to act while an agent's turn is in progress.
 * An embedding is a normalised bag of hashed words, so texts that share words
   are close to each other.
 
@@ -23,14 +23,13 @@ import math
 import re
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 CHAT_MODEL = "gpt-4o-mini"
 EMBEDDING_MODEL = "text-embedding-3-small"
 DIMENSIONS = 1536
-SLOW_SECONDS = 4.0
+SLOW_SECONDS = 60.0
 LOG_LIMIT = 500
 USAGE = {"prompt_tokens": 10, "completion_tokens": 1, "total_tokens": 11}
 CALL = re.compile(r"CALL\s+(\w+)\s+(?=\{)")
@@ -83,6 +82,7 @@ class StubServer(ThreadingHTTPServer):
         self.log: list[Json] = []
         self.serial = 0
         self.inflight = 0
+        self.released = threading.Event()
 
     def record(self, request: Json) -> int:
         """Remember a chat request and return its serial number."""
@@ -92,12 +92,19 @@ class StubServer(ThreadingHTTPServer):
             return self.serial
 
     def wait_slowly(self) -> None:
-        """Hold a request back, counting it as in flight meanwhile."""
+        """Hold a request back until it is released, counting it as in flight meanwhile."""
         with self.lock:
             self.inflight += 1
-        time.sleep(SLOW_SECONDS)
+            held = self.released
+        held.wait(SLOW_SECONDS)
         with self.lock:
             self.inflight -= 1
+
+    def release(self) -> None:
+        """Let every request go that is held back."""
+        with self.lock:
+            held, self.released = self.released, threading.Event()
+        held.set()
 
 
 class StubHandler(BaseHTTPRequestHandler):
@@ -122,6 +129,9 @@ class StubHandler(BaseHTTPRequestHandler):
             self._send(self.server.log)
         elif path == "/_inflight":
             self._send({"inflight": self.server.inflight})
+        elif path == "/_release":
+            self.server.release()
+            self._send({"released": True})
         elif path == "/_ping":
             self._send({"pong": True})
         else:
