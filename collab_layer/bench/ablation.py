@@ -13,6 +13,7 @@ model; nothing is tuned on it.
 from __future__ import annotations
 
 import random
+import re
 import secrets
 import tempfile
 import time
@@ -34,6 +35,7 @@ from collab_layer.ports.models import LanguageModel
 from collab_layer.stages.asked import ranking as stage
 from collab_layer.stages.asked.ranking import Choice, Scored
 from collab_layer.types.asking import Usage
+from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet
 from collab_layer.types.scope import Sharing
 
@@ -98,9 +100,10 @@ async def measure(
         async with plain:
             full = await AsyncCollabLayer.open(url, memory_model=memory, reasoning_model=reasoning, settings=settings)
             async with full:
-                desk = _Desk(data, plain, full, seed, len(wanted), progress)
+                names = _names(data)
+                desk = _Desk(data, names, plain, full, seed, len(wanted), progress)
                 cases: list[_Case] = []
-                async for trial in replay(plain, data, steps, progress):
+                async for trial in replay(plain, data, steps, progress, names.__getitem__):
                     if trial.user in wanted and not trial.fitting:
                         cases.append(await desk.case(trial))
             name = plain.plugins.embedders["hashing"].open().id
@@ -116,28 +119,46 @@ def _drawn(steps: Sequence[Step], users: int, seed: int) -> frozenset[int]:
     return frozenset(random.Random(seed).sample(tested, min(users, len(tested))))
 
 
+def _names(data: DataSet) -> dict[int, Entity]:
+    """Items by their titles, since a model can make nothing of numbers."""
+    out: dict[int, Entity] = {}
+    taken: set[str] = set()
+    for item in sorted(data.texts):
+        words = re.findall(r"\w+", _title(data, item).casefold())
+        slug = "-".join(words) or "untitled"
+        slug = f"{slug}-{item}" if slug in taken else slug
+        taken.add(slug)
+        out[item] = Entity("item", slug)
+    return out
+
+
+def _title(data: DataSet, item: int) -> str:
+    return data.texts[item].split(". ", 1)[0][:80]
+
+
 class _Desk:
     """Lays out one user's question."""
 
     def __init__(
         self,
         data: DataSet,
+        names: Mapping[int, Entity],
         plain: AsyncCollabLayer,
         full: AsyncCollabLayer,
         seed: int,
         total: int,
         progress: Progress | None,
     ) -> None:
-        self.data, self.plain, self.full = data, plain, full
+        self.data, self.names, self.plain, self.full = data, names, plain, full
         self.random = random.Random(seed)
         self.total, self.done, self.progress = total, 0, progress
 
     async def case(self, trial: Trial) -> _Case:
         """Everything that does not differ between variants, and the rules' and the product's own place."""
         user, items = f"user:{trial.user}", trial.lists[KIND][0].tolist()
-        target = f"item:{items[0]}"
+        target = str(self.names[items[0]])
         self.random.shuffle(items)
-        names = [f"item:{item}" for item in items]
+        names = [str(self.names[item]) for item in items]
         by_rules = await self.plain.rank(user, names)
         product = await self.full.rank(user, names)
         facets, usage = await self._facets(user)
@@ -146,8 +167,8 @@ class _Desk:
             self.progress("asking", self.done, self.total)
         held = [event.item for event in self.data.histories[trial.user] if event.item != trial.target]
         return _Case(
-            choices=[Choice(self._title(item), None, 0.0) for item in items],
-            own=[self._title(item) for item in held[-OWN_SHOWN:]],
+            choices=[Choice(_title(self.data, item), None, 0.0) for item in items],
+            own=[_title(self.data, item) for item in held[-OWN_SHOWN:]],
             facets=facets,
             target=names.index(target),
             rules=[str(one) for one in by_rules.entities].index(target) + 1,
@@ -161,9 +182,6 @@ class _Desk:
         except UnknownIdError:
             return (), ()
         return memory.facets, memory.usage
-
-    def _title(self, item: int) -> str:
-        return self.data.texts[item].split(". ", 1)[0][:80]
 
 
 async def _asked(

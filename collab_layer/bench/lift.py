@@ -152,17 +152,29 @@ async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Prog
 
 
 async def replay(
-    layer: Layer, data: DataSet, steps: Sequence[Step], progress: Progress | None = None
+    layer: Layer,
+    data: DataSet,
+    steps: Sequence[Step],
+    progress: Progress | None = None,
+    thing: Callable[[int], Entity] | None = None,
 ) -> AsyncGenerator[Trial]:
-    """Each trial at its moment: the layer knows what happened before it, and nothing after."""
-    tell = progress or _silent
-    await _describe(layer, data, tell)
+    """Each trial at its moment: the layer knows what happened before it, and nothing after.
+
+    Args:
+        layer: Is told everything.
+        data: The set.
+        steps: Of `candidates.plan`.
+        progress: Called with what is being done, how much is done, and of how much.
+        thing: What an item is called; `item:` and its number if None.
+    """
+    tell, called = progress or _silent, thing or _item
+    await _describe(layer, data, tell, called)
     events = sum(len(step.events) for step in steps)
     told = 0
     for step in steps:
         for start in range(0, len(step.events), BATCH):
             part = step.events[start : start + BATCH]
-            await layer.observe([_liked(user, event.item, event.at) for user, event in part])
+            await layer.observe([_liked(user, called(event.item), event.at) for user, event in part])
             told += len(part)
             tell("observing", told, events)
         await layer.drain()
@@ -170,12 +182,12 @@ async def replay(
             yield trial
 
 
-async def _describe(layer: Layer, data: DataSet, tell: Progress) -> None:
+async def _describe(layer: Layer, data: DataSet, tell: Progress, called: Callable[[int], Entity]) -> None:
     items = sorted({event.item for held in data.histories.values() for event in held})
     for start in range(0, len(items), BATCH):
         part = items[start : start + BATCH]
         await layer.observe(
-            [Interaction(actor=_item(n), verb="described", text=data.texts[n], at=_LONG_AGO) for n in part]
+            [Interaction(actor=called(n), verb="described", text=data.texts[n], at=_LONG_AGO) for n in part]
         )
         tell("describing", start + len(part), len(items))
     await layer.drain()
@@ -186,8 +198,8 @@ async def _features(layer: Layer, trial: Trial) -> dict[int, Floats]:
     return {int(one.entity.id): np.array([one.features.get(name, 0.0) for name in FEATURES]) for one in ranking.items}
 
 
-def _liked(user: int, item: int, at: datetime) -> Interaction:
-    return Interaction(actor=Entity("user", str(user)), target=_item(item), verb="liked", at=at)
+def _liked(user: int, item: Entity, at: datetime) -> Interaction:
+    return Interaction(actor=Entity("user", str(user)), target=item, verb="liked", at=at)
 
 
 def _item(number: int) -> Entity:

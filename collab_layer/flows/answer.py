@@ -20,6 +20,7 @@ from collab_layer.stages.asked import answer as stage
 from collab_layer.types.answer import Answer, Claim
 from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 
+UNASKABLE = "the question was withheld from the reasoning model: it reads like an order to a model"
 QUOTED = 3
 """Lessons that stand in for a model's answer."""
 
@@ -41,7 +42,7 @@ async def answer(tools: Tools, cache: Cache, request: Request) -> Answer:
         return _quoted(empty, memory)
     asked = stage.ask(question, memory.facets, nonce=secrets.token_hex(8))
     if not asked.shown:
-        return empty
+        return empty.model_copy(update={"degraded": (*memory.degraded, UNASKABLE)})
     said = await ask(tools, request.scope.tenant, "reasoning", asked.prompt, asked.reply)
     usage = (*memory.usage, *(() if said.usage is None else (said.usage,)))
     if said.value is None:

@@ -86,7 +86,14 @@ async def consolidate(
         if not run.over and not dry_run:
             with suppress(CollabError):  # what went wrong first is what is told; the lease ends by itself
                 await asyncio.shield(tools.in_thread(release, tools, run))
+    tell(tools, run)
     return run.report(perf_counter() - begun)
+
+
+def tell(tools: Tools, run: Run) -> None:
+    """Tell the sinks that a run has come to its end."""
+    if not run.dry:
+        tools.tell(Event("consolidated", run.tenant, "", _changes(run)))
 
 
 def claim(tools: Tools, tenant: str, *, force: bool = False) -> Run | None:
@@ -245,7 +252,7 @@ def _keep(tools: Tools, run: Run, half: str, after: int, counts: dict[str, int])
 
 
 def _finish(tools: Tools, run: Run) -> None:
-    counts = {kind: run.night.counts[kind] for kind in CHANGES if run.night.counts.get(kind)}
+    counts = _changes(run)
     if not run.dry:
         now = tools.now()
         with tools.store.database.write() as connection:
@@ -253,5 +260,8 @@ def _finish(tools: Tools, run: Run) -> None:
             upkeep.note(connection, run.tenant, counts, now)
         if counts.get("expired"):
             tools.store.database.compact()  # deleted words leave the log too
-        tools.tell(Event("consolidated", run.tenant, "", counts))
     run.over = True
+
+
+def _changes(run: Run) -> dict[str, int]:
+    return {kind: run.night.counts[kind] for kind in CHANGES if run.night.counts.get(kind)}

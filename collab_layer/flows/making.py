@@ -209,7 +209,7 @@ def told(opened: Opened, entity: int) -> list[Item]:
     reading = opened.reading
     items = derived.current(reading.connection, reading.tenant, entity, FacetKind.UPDATE, reading.now)
     allowed = [item for item in items if permitted(opened, item.principals, item.level)]
-    return sorted(allowed, key=lambda item: (-item.confidence, item.id))
+    return sorted(allowed, key=lambda item: (-item.confidence, item.text, item.id))
 
 
 def permitted(opened: Opened, principals: frozenset[int], level: Level) -> bool:

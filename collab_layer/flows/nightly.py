@@ -56,6 +56,7 @@ class Nightly:
         await tools.in_thread(consolidate.page, tools, run)
         if run.over:
             del self._runs[tenant]
+            consolidate.tell(tools, run)
         return True
 
     def _forget(self, tenant: str, again: int) -> None:

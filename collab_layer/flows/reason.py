@@ -25,6 +25,7 @@ from collab_layer.graph.adjacency import Kind, pick
 from collab_layer.graph.policy import NOBODY
 from collab_layer.stages.asked import ranking as stage
 from collab_layer.stages.asked.ranking import Choice, Scored
+from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet
@@ -36,6 +37,7 @@ SHOWN = {"listwise": 20, "pointwise": 10}
 OWN_SHOWN = 10
 TASTE_TOKENS, LESSON_TOKENS = 500, 250
 UNASKABLE = "the reasoning model was not asked about names that instruct a model; rules stood in"
+WITHHELD = "the instruction was withheld from the reasoning model: it reads like an order to a model, not like a wish"
 AT_ONCE = 4
 """Questions under way at the same time, one candidate each."""
 
@@ -60,13 +62,15 @@ class _Verdict:
 async def reason(tools: Tools, cache: Cache, scope: Scope, by_rules: Ranking, instruction: str | None) -> Ranking:
     """Let the reasoning model order the best candidates; the rules' ranking, marked, where it cannot."""
     shown = by_rules.items[: SHOWN[tools.ranking]]
+    withheld = () if instruction is None or quarantined(instruction) is None else (WITHHELD,)
+    instruction = None if withheld else instruction
     memories = await _memories(tools, cache, scope, by_rules.entity, instruction)
     facets = list({facet.id: facet for memory in memories for facet in memory.facets}.values())
     known = await tools.in_thread(_known, tools, scope, by_rules.entity, shown)
     judge = _each if tools.ranking == "pointwise" else _all
     verdict = await judge(tools, scope.tenant, known, facets, instruction)
     spent = (*(usage for memory in memories for usage in memory.usage), *verdict.usage)
-    marks = (*(mark for memory in memories for mark in memory.degraded), *verdict.why)
+    marks = (*(mark for memory in memories for mark in memory.degraded), *verdict.why, *withheld)
     changes = {"usage": spent, "degraded": tuple(dict.fromkeys((*by_rules.degraded, *marks)))}
     if not verdict.scored:
         return by_rules.model_copy(update=changes)

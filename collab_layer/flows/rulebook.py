@@ -21,6 +21,7 @@ from collab_layer.errors import InvalidRuleError
 from collab_layer.graph import rule_sets
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.rule_sets import Choice
+from collab_layer.graph.store import policy_version
 from collab_layer.plugins.specs import FeatureSpec
 from collab_layer.stages.rules import Scorer, load
 
@@ -61,11 +62,12 @@ class RuleBook:
 
     def scorer(self, connection: Connection, index: TenantIndex) -> Scorer:
         """The rules of the index's tenant, as of the snapshot it was refreshed in."""
-        version, tenant = index.policy, index.tenant
+        tenant = index.tenant
         with self._lock:
             kept = self._kept.get(tenant)
-        if kept is None or kept[0] != version:
-            kept = version, self.in_use(connection, tenant)
+        if kept is None or kept[0] != index.policy:
+            # Kept under the version of this very snapshot; the index may have seen a newer one.
+            kept = policy_version(connection, tenant), self.in_use(connection, tenant)
             with self._lock:
                 self._kept[tenant] = kept
         return kept[1].scorer

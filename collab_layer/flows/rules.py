@@ -26,6 +26,7 @@ from collab_layer.stages import domain as stage
 from collab_layer.stages.asked import rules as asking
 from collab_layer.stages.asked.rules import Written
 from collab_layer.stages.domain import Sample
+from collab_layer.stages.firing import firing
 from collab_layer.stages.rule_diff import difference
 from collab_layer.types.rules import DomainFacts, RuleDiff, RuleSet, RulesPreview
 
@@ -102,8 +103,8 @@ async def compare(tools: Tools, tenant: str, which: Which) -> RuleDiff:
     if sample is None:
         return out
     on_data = {
-        "firing_before": stage.firing(before.scorer, sample.columns),
-        "firing": stage.firing(after.scorer, sample.columns),
+        "firing_before": firing(before.scorer, sample.columns),
+        "firing": firing(after.scorer, sample.columns),
         "overlap": both.mean,
         "owners": both.owners,
         "candidates": len(sample),
@@ -145,7 +146,7 @@ async def _stored(
     tools: Tools, tenant: str, asked: Asked, said: Said[BaseModel], facts: DomainFacts, written: Written, sample: Sample
 ) -> RuleSet:
     """Check the rules once more on the data, and keep them."""
-    fires = stage.firing(written.scorer, sample.columns)
+    fires = firing(written.scorer, sample.columns)
     findings = [*written.repairs, *(f"{one.words}: {one.finding}" for one in fires if one.finding)]
     before = await tools.in_thread(_in_use, tools, tenant)
     both = await sampling.overlap(tools, tenant, before.scorer, written.scorer)

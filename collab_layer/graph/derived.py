@@ -61,8 +61,8 @@ def item_id(salt: str, owner: str, kind: FacetKind, key: str, text: str, sources
     return "d" + hashlib.sha256(whole.encode()).hexdigest()[:31]
 
 
-def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
-    """Store items and lineage; what is there already holds on from now; same keys are superseded."""
+def store(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
+    """Store items and lineage; what is there already holds on from now."""
     upsert(connection, derived, [_row(tenant, item) for item in items], update=("at", "expires"))
     upsert(
         connection,
@@ -73,6 +73,11 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
             for source, principal, weight in _summed(item.sources)
         ],
     )
+
+
+def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
+    """Store items and lineage; those of the same keys are superseded."""
+    store(connection, tenant, items)
     if not items:
         return
     d = derived.c

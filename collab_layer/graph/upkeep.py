@@ -136,7 +136,7 @@ def deliveries_of(connection: Connection, tenant: str, ids: Sequence[str]) -> di
 
 def apply(connection: Connection, tenant: str, changes: Changes, now: int) -> None:
     """Write one reader's changes; answers kept in memory are made anew."""
-    items.put(connection, tenant, changes.made)
+    items.store(connection, tenant, changes.made)
     if changes.marks:
         rows = [{"this": id_, "by": by, "until": end} for id_, (by, end) in sorted(changes.marks.items())]
         this = (derived.c.tenant == tenant) & (derived.c.id == bindparam("this"))

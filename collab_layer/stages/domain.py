@@ -1,7 +1,7 @@
-"""What a tenant's candidates are like, and how rules fire on them.
+"""What a tenant's candidates are like, in numbers and common topics.
 
-In:   neighbourhoods that their readers may see, one after another; compiled rules.
-Out:  a `Sample` of columns, `DomainFacts` in numbers, a `RuleFiring` for each term and rule.
+In:   neighbourhoods that their readers may see, one after another.
+Out:  a `Sample` of columns, `DomainFacts`.
 Pure: vectorised numpy, no clock, no I/O, no randomness; rows are taken evenly.
 
 A figure is given only where at least `minimum` owners' pools are behind it.
@@ -15,11 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from collab_layer.stages.features import FeatureLike, columns
-from collab_layer.stages.rule_math import Columns, factor_value, holds, term_value
-from collab_layer.stages.rule_nodes import Compare, Condition, Junction, Rule, Term, words
-from collab_layer.stages.rules import Scorer
+from collab_layer.stages.rule_math import Columns
 from collab_layer.types.graph import Bools, Floats, Ids, Neighborhood
-from collab_layer.types.rules import QUANTILES, DomainFacts, FeatureFacts, RuleFiring, Spread
+from collab_layer.types.rules import QUANTILES, DomainFacts, FeatureFacts, Spread
 
 ROWS = 96
 """Candidates of each kind taken from one pool."""
@@ -133,83 +131,11 @@ def spread(values: Ids | Floats) -> Spread:
     """Quantiles of at least one value; each is a value that occurs."""
     given = np.asarray(values, np.float64)
     low, second, middle, third, high = np.quantile(given, QUANTILES, method="inverted_cdf").tolist()
-    return Spread(count=len(given), quantiles=(low, second, middle, third, high), zeros=_share(given == 0))
-
-
-def firing(scorer: Scorer, given: Columns) -> tuple[RuleFiring, ...]:
-    """How each term and each rule fares on n >= 1 candidates.
-
-    Shares are of the candidates of the kind that a rule is about. A term "fires" where it is
-    not 0. A rule without a condition fires for all by design; that is no finding.
-    """
-    terms = [_term(term, given) for term in scorer.parsed.terms]
-    return (*terms, *(_rule(rule, given) for rule in scorer.parsed.rules))
-
-
-def of_its_kind(when: Condition | None, given: Columns) -> Bools:
-    """The candidates of the kind (owner or thing) that a condition asks for, shape (n,)."""
-    rows: Bools = np.ones(_size(given), np.bool_)
-    for part in _parts(when):
-        if isinstance(part, Compare) and part.feature == KIND:
-            rows &= holds(part, given)
-    return rows
-
-
-def _term(term: Term, given: Columns) -> RuleFiring:
-    values = np.broadcast_to(term_value(term, given), _size(given))
-    share = _share(values != 0)
-    said = None
-    if values.min() == values.max():
-        said = f"it is {values[0]:.3g} for every candidate, so it tells nobody from another"
-    return RuleFiring(words=f"score: {words(term)}", fires=share, acts=share, finding=said)
-
-
-def _rule(rule: Rule, given: Columns) -> RuleFiring:
-    said = words(rule)
-    rows = of_its_kind(rule.when, given)
-    if not rows.any():
-        return RuleFiring(words=said, fires=0, acts=0, finding="it never fires: no candidate is of its kind")
-    here = {name: column[rows] for name, column in given.items()}
-    mask: Bools = holds(rule.when, here) if rule.when else np.ones(_size(here), np.bool_)
-    acts: Bools = mask & _changes(rule, here)
-    finding = None
-    if not mask.any():
-        finding = f"it never fires: {_why(rule.when, given, rows)}"
-    elif not acts.any():
-        finding = "it fires but changes nothing"
-    elif mask.all() and any(_asks(part) for part in _parts(rule.when)):
-        finding = "it fires for every candidate of its kind"
-    return RuleFiring(words=said, fires=_share(mask), acts=_share(acts), finding=finding)
-
-
-def _changes(rule: Rule, given: Columns) -> Bools:
-    """For whom the actions are more than nothing: a factor that is not 1, an addend that is not 0."""
-    changed: Bools = np.full(_size(given), rule.drops, np.bool_)
-    for action in rule.actions:
-        neutral = 1.0 if action.kind == "multiply" else 0.0
-        changed = changed | np.not_equal(factor_value(action.factor, given), neutral)
-    return changed
-
-
-def _asks(part: Condition) -> bool:
-    """Whether a part of a condition looks at more than the kind."""
-    return not (isinstance(part, Compare) and part.feature == KIND)
-
-
-def _why(when: Condition | None, given: Columns, rows: Bools) -> str:
-    for part in _parts(when):
-        if isinstance(part, Compare) and not holds(part, given)[rows].any():
-            values = given[part.feature][rows]
-            low, high = float(values.min()), float(values.max())
-            where = f"is {low:.3g}" if low == high else f"lies in {low:.3g} to {high:.3g}"
-            return f"`{part.feature}` {where} for all of them"
-    return "its conditions do not meet"
-
-
-def _parts(when: Condition | None) -> tuple[Condition, ...]:
-    if when is None:
-        return ()
-    return when.parts if isinstance(when, Junction) and when.kind == "all" else (when,)
+    return Spread(
+        count=len(given),
+        quantiles=(low, second, middle, third, high),
+        zeros=int(np.count_nonzero(given == 0)) / len(given),
+    )
 
 
 def _feature(given: Sample, feature: FeatureLike, minimum: int) -> FeatureFacts:
@@ -228,14 +154,6 @@ def _of_kind(given: Sample, values: Floats, rows: Bools, minimum: int) -> Spread
     return spread(values[rows]) if len(np.unique(given.pool_of[rows])) >= max(minimum, 1) else None
 
 
-def _size(given: Columns) -> int:
-    return len(next(iter(given.values())))
-
-
-def _share(mask: Bools) -> float:
-    return int(np.count_nonzero(mask)) / len(mask)
-
-
 def _evenly(rows: Ids, most: int) -> Ids:
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
@@ -251,4 +169,4 @@ def _holders(hood: Neighborhood, names: Mapping[int, str]) -> dict[int, frozense
     return {topic: frozenset(ids) for topic, ids in out.items()}
 
 
-__all__ = ["MAX_TOPICS", "Sample", "facts", "firing", "joined", "of_its_kind", "sample", "spread"]
+__all__ = ["MAX_TOPICS", "Sample", "facts", "joined", "sample", "spread"]

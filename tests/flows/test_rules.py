@@ -12,6 +12,7 @@ from collab_layer.errors import InputError, InvalidRuleError, ModelReplyError, N
 from collab_layer.sync import CollabLayer
 from collab_layer.testing import ScriptedModel
 from collab_layer.types.asking import Prompt
+from collab_layer.types.facet import FacetKind
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.scope import Sharing
 
@@ -182,6 +183,23 @@ def test_ranking_uses_the_rules_of_the_tenant(answering):
     after = layer.rank("user:p1", candidates)
     assert all(item.features.get("evidence", 0) == 0 for item in after.items)
     assert any(item.features.get("evidence", 0) > 0 for item in before.items)
+
+
+def test_what_is_propagated_goes_to_whom_the_tenants_rules_choose(answering, clock):
+    layer, _ = answering(people=0)
+
+    def told() -> set[str]:
+        layer.drain()
+        shown = {who: layer.context(who).facets for who in ("user:p2", "user:p3", "user:p9")}
+        return {who for who, facets in shown.items() if any(facet.kind is FacetKind.UPDATE for facet in facets)}
+
+    nobody = {"name": "n", "version": 1, "score": [{"feature": "edge_weight"}], "rules": [{"then": [{"drop": True}]}]}
+    layer.use_rules(nobody)
+    fill(layer, clock)
+    assert told() == set()
+    layer.use_rules("overlap")
+    layer.observe("user:p10", "film:f1", verb="reviewed", text="The second disc has the longer ending")
+    assert told()
 
 
 def test_the_same_rules_made_again_are_one_set(answering):

@@ -9,6 +9,7 @@ from collab_layer.builtin.domains import DOMAINS
 from collab_layer.stages import domain
 from collab_layer.stages.curate import permitted
 from collab_layer.stages.features import BUILTIN
+from collab_layer.stages.firing import firing
 from collab_layer.stages.rule_diff import difference
 from collab_layer.stages.rules import load
 from collab_layer.types.graph import Edges, Neighborhood, VectorView
@@ -143,7 +144,7 @@ DEAD = [
 
 @pytest.mark.parametrize(("preset", "threshold"), DEAD)
 def test_the_papers_thresholds_never_fire_on_the_constants_of_its_released_code(preset, threshold):
-    fires = domain.firing(PRESETS[preset], released())
+    fires = firing(PRESETS[preset], released())
     [rule] = [one for one in fires if threshold in one.words and not one.words.startswith("score")][:1]
     assert rule.fires == 0
     assert rule.finding is not None
@@ -153,7 +154,7 @@ def test_the_papers_thresholds_never_fire_on_the_constants_of_its_released_code(
 
 @pytest.mark.parametrize("preset", ["books", "goodreads", "yelp"])
 def test_similarity_that_is_always_zero_changes_nothing(preset):
-    fires = domain.firing(PRESETS[preset], released())
+    fires = firing(PRESETS[preset], released())
     similar = [one for one in fires if "`memory_similarity` (at least 0)" in one.words]
     assert similar
     assert all(one.acts == 0 and one.finding for one in similar)
@@ -169,7 +170,7 @@ def test_the_same_presets_do_fire_where_features_are_real(preset):
         "recency_days": random.random(400) * 900,
     }
     given["co_interaction_count"] = random.integers(0, 30, 400).astype(float)
-    assert [one.finding for one in domain.firing(PRESETS[preset], given) if one.finding] == []
+    assert [one.finding for one in firing(PRESETS[preset], given) if one.finding] == []
 
 
 def rule(*then, when=None):
@@ -184,10 +185,10 @@ def test_a_rule_that_fires_for_everybody_of_its_kind_is_found():
     given = columns(is_owner=[1, 1, 0, 0], co_interaction_count=[2, 9, 0, 0], edge_weight=[0.1, 0.2, 0.3, 0.4])
     owners = {"feature": "is_owner", "op": "==", "value": 1}
     shared = {"feature": "co_interaction_count", "op": ">", "value": 0}
-    [_, found] = domain.firing(load(rule({"multiply": 2}, when={"all": [owners, shared]})), given)
+    [_, found] = firing(load(rule({"multiply": 2}, when={"all": [owners, shared]})), given)
     assert (found.fires, found.acts) == (1, 1)
     assert found.finding == "it fires for every candidate of its kind"
-    [_, kind] = domain.firing(load(rule({"multiply": 2}, when=owners)), given)
+    [_, kind] = firing(load(rule({"multiply": 2}, when=owners)), given)
     assert kind.finding is None, "a rule about owners is meant for all of them"
 
 
@@ -195,28 +196,28 @@ def test_shares_are_of_the_kind_a_rule_is_about():
     given = columns(is_owner=[1, 1, 0, 0], co_interaction_count=[2, 9, 0, 0], edge_weight=[0.1, 0.2, 0.3, 0.4])
     owners = {"feature": "is_owner", "op": "==", "value": 1}
     many = {"feature": "co_interaction_count", "op": ">", "value": 5}
-    [_, found] = domain.firing(load(rule({"drop": True}, when={"all": [owners, many]})), given)
+    [_, found] = firing(load(rule({"drop": True}, when={"all": [owners, many]})), given)
     assert (found.fires, found.finding) == (0.5, None)
 
 
 def test_a_decay_that_begins_beyond_the_oldest_is_found():
     given = columns(edge_weight=[0.1, 0.2], recency_days=[3, 60])
     beyond = rule({"decay": {"feature": "recency_days", "rate": 0.1, "over": 365}})
-    assert domain.firing(load(beyond), given)[1].finding == "it fires but changes nothing"
+    assert firing(load(beyond), given)[1].finding == "it fires but changes nothing"
     within = rule({"decay": {"feature": "recency_days", "rate": 0.1, "over": 30}})
-    assert domain.firing(load(within), given)[1].acts == 0.5
+    assert firing(load(within), given)[1].acts == 0.5
 
 
 def test_conditions_that_never_meet_are_found():
     given = columns(edge_weight=[0.1, 0.9], activity=[1, 9])
     parts = [{"feature": "edge_weight", "op": ">", "value": 0.5}, {"feature": "activity", "op": "<", "value": 5}]
-    [_, found] = domain.firing(load(rule({"multiply": 2}, when={"all": parts})), given)
+    [_, found] = firing(load(rule({"multiply": 2}, when={"all": parts})), given)
     assert found.finding == "it never fires: its conditions do not meet"
 
 
 def test_a_part_of_the_score_that_is_the_same_for_all_is_found():
     given = columns(edge_weight=[0.5, 0.5])
-    [found] = domain.firing(load({"name": "t", "version": 1, "score": [{"feature": "edge_weight"}]}), given)
+    [found] = firing(load({"name": "t", "version": 1, "score": [{"feature": "edge_weight"}]}), given)
     assert found.finding == "it is 0.5 for every candidate, so it tells nobody from another"
 
 

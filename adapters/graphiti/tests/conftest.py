@@ -89,9 +89,12 @@ def graphiti(falkor, graph):
         driver = (FalkorDriver if stock else SharedFalkorDriver)(host="127.0.0.1", port=falkor.port, database=graph)
         await driver._init_task
         made = open_graphiti(driver, model)
+        before = asyncio.all_tasks()
         try:
             yield made
         finally:
+            # Its clones build indices in tasks that nobody awaits, on the connection closed below.
+            await asyncio.gather(*(asyncio.all_tasks() - before), return_exceptions=True)
             await made.close()
 
     return opened

@@ -193,7 +193,6 @@ class TestGraphs:
         async def graphitis():
             async with graphiti(stock=True) as one:
                 await one.search("anything", group_ids=[unknown])
-                await asyncio.sleep(0.2)  # it makes the graph in the background
 
         async def ours():
             made, owner = store(graph=f"{unknown}2"), Entity("user", unknown)

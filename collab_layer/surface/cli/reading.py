@@ -115,6 +115,10 @@ def explain(
     rows = [(item.id, item.principal, item.weight, item.quote or "") for item in lineage.sources]
     console().print(table(title, ("source", "whose", "weight", "says"), rows, numeric=("weight",)))
     sys.stdout.write(f"trust {lineage.trust:.2g}, made by {lineage.made_by or 'its owner'}\n")
+    if lineage.superseded_by is not None:
+        sys.stdout.write(f"stepped back for {lineage.superseded_by}\n")
+    if lineage.related:
+        sys.stdout.write(f"related: {', '.join(lineage.related)}\n")
     return None
 
 

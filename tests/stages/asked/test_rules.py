@@ -17,6 +17,7 @@ from collab_layer.stages.asked import rules
 from collab_layer.stages.asked.rules import Written
 from collab_layer.stages.domain import Sample
 from collab_layer.stages.features import BUILTIN
+from collab_layer.stages.firing import firing
 from collab_layer.stages.rules import load
 
 NONCE = "0123456789abcdef"
@@ -70,7 +71,7 @@ def read(given, name: str = "kino") -> Written:
 
 
 def fires(written: Written) -> list[tuple[float, float]]:
-    rules_ = domain.firing(written.scorer, SAMPLE.columns)[len(written.tree["score"]) :]
+    rules_ = firing(written.scorer, SAMPLE.columns)[len(written.tree["score"]) :]
     return [(one.fires, one.acts) for one in rules_]
 
 
@@ -408,5 +409,5 @@ def test_whatever_is_replied_every_rule_kept_fires_for_some_and_changes_somethin
     except InvalidRuleError:
         return
     assert 1 <= len(written.tree["rules"]) <= 5
-    assert [one.finding for one in domain.firing(written.scorer, SAMPLE.columns) if one.finding] == []
+    assert [one.finding for one in firing(written.scorer, SAMPLE.columns) if one.finding] == []
     assert np.isfinite(written.scorer.score(SAMPLE.columns)).all()

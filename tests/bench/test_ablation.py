@@ -1,0 +1,101 @@
+"""The ablation tells a model that uses what neighbours know from one that does not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+
+from collab_layer.bench import ablation
+from collab_layer.errors import DataSetError, ModelDownError
+from collab_layer.surface.cli.main import main
+from collab_layer.testing import ScriptedModel
+
+CANDIDATE = re.compile(r'^(c\d+) "(.*?)"', re.MULTILINE)
+
+
+def run(folder, model, **more):
+    report = asyncio.run(ablation.measure(folder, model, users=12, **more))
+    return report, {row.name: row.value for row in report.rows}
+
+
+def reader():
+    """Scores a candidate by whether a facet names it."""
+
+    def reply(prompt):
+        facets = prompt.data.split("facets:")[1].split("candidates:")[0].casefold().replace("-", " ")
+        scores = []
+        for id_, label in CANDIDATE.findall(prompt.data.split("candidates:")[1]):
+            words = " ".join(re.findall(r"\w+", label.casefold()))
+            scores.append({"id": id_, "facets": [], "why": "", "score": 90 if words in facets else 10})
+        return {"scores": scores}
+
+    return ScriptedModel(reply, name="reader")
+
+
+def blind():
+    """Scores by place alone."""
+
+    def reply(prompt):
+        ids = [id_ for id_, _ in CANDIDATE.findall(prompt.data.split("candidates:")[1])]
+        return {"scores": [{"id": id_, "score": 50 - at} for at, id_ in enumerate(ids)]}
+
+    return ScriptedModel(reply, name="blind")
+
+
+def test_a_model_that_ignores_facets_gains_nothing_by_them(sequences):
+    _, rows = run(sequences, blind())
+    assert rows["ml1m.pop9.real_minus_empty.n5"] == 0
+    assert rows["ml1m.pop9.real.h1"] == rows["ml1m.pop9.shuffled.h1"] == rows["ml1m.pop9.lorem.h1"]
+
+
+def test_a_model_that_reads_facets_differs_with_them(sequences):
+    report, rows = run(sequences, reader())
+    assert rows["ml1m.pop9.lorem.h1"] == rows["ml1m.pop9.empty.h1"]
+    assert rows["ml1m.pop9.real.n5"] != rows["ml1m.pop9.empty.n5"]
+    assert rows["ml1m.pop9.users"] == 12
+    assert rows["ml1m.pop9.real.calls_per_user"] == 1
+    assert rows["ml1m.pop9.real.tokens_in_per_user"] > 300
+    assert rows["ml1m.pop9.product.calls_per_user"] == 1
+    assert report.data_sha256
+
+
+def test_the_same_seed_gives_the_same_figures(sequences):
+    first, second = (run(sequences, reader(), seed=3)[1] for _ in range(2))
+    first.pop("run.seconds"), second.pop("run.seconds")
+    assert first == second
+
+
+def test_a_model_that_is_down_hits_nothing_and_is_not_hidden(sequences):
+    _, rows = run(sequences, ScriptedModel(lambda _prompt: ModelDownError("m", "no route", calls=1)))
+    assert rows["ml1m.pop9.real.h1"] == 0
+    assert rows["ml1m.pop9.real.answered"] == 0
+    assert rows["ml1m.pop9.product.h1"] == rows["ml1m.pop9.rules.h1"]
+
+
+def test_a_memory_model_words_the_facets(sequences):
+    def words(prompt):
+        return {"facets": [{"text": "They hold films of one kind", "support": ["m1", "m2"]}]}
+
+    memory = ScriptedModel(words, name="memory")
+    _, rows = run(sequences, blind(), memory=memory)
+    assert memory.prompts
+    assert rows["ml1m.pop9.product.calls_per_user"] > 1
+
+
+def test_another_folder_is_refused_in_one_sentence(tmp_path):
+    with pytest.raises(DataSetError):
+        asyncio.run(ablation.measure(tmp_path, blind()))
+
+
+def test_the_command_needs_a_reasoning_model_for_a_memory_model(sequences, capsys):
+    assert main(["bench", "lift", "--data", str(sequences), "--memory-model", "openai:x"]) == 2
+    assert "--reasoning-model" in capsys.readouterr().err
+
+
+def test_the_command_without_a_model_measures_the_rules(sequences, capsys):
+    main(["bench", "lift", "--data", str(sequences), "--seeds", "1", "--json"])
+    names = {row["name"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert "ml1m.pop9.ours.lift" in names
