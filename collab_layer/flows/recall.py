@@ -179,9 +179,8 @@ def _receiver(
     events: Events,
 ) -> Receiver:
     may = people if theirs is None else frozenset(one for one in people if theirs.level(one) >= Level.RECORDS)
-    open_ = part == "thing" or mine.level(id_) >= Level.RECORDS
-    old = _told(around, id_, mine, theirs, events) if open_ else []
-    if open_ and part != "thing" and len(old) < OLD:
+    old = _told(around, id_, mine, theirs, events)
+    if part != "thing" and mine.level(id_) >= Level.RECORDS and len(old) < OLD:
         old += _own(around, id_, events)[: OLD - len(old)]
     return Receiver(id_, part, nearness, may, tuple(old))
 

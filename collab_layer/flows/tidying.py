@@ -197,24 +197,25 @@ def _relate(desk: Desk, items: Mapping[str, Item], tidied: Tidied, changes: Chan
 def _deliver(
     desk: Desk, items: Mapping[str, Item], before: Mapping[str, str | None], tidied: Tidied, changes: Changes
 ) -> None:
-    """Take back what is shown no more; send what is shown instead, where that was."""
+    """Take back what is shown no more; send what is shown instead, where that was.
+
+    Of lessons and facets only what is deleted: the others are offered anew as they are read.
+    """
     rows = upkeep.deliveries_of(desk.connection, desk.tenant, list(items))
-    current = set(tidied.current)
-    changes.retracted = sorted(
-        {item for (item, _), (state, _) in rows.items() if item not in current and state != RETRACTING}
-    )
+    kept = {id_ for id_, item in items.items() if item.kind is not FacetKind.UPDATE} - {*tidied.deleted}
     there: dict[str, set[str]] = {}
     for (item, store), (state, _) in rows.items():
         if state in (WAITING, DELIVERED):
             there.setdefault(item, set()).add(store)
+    over = {item for (item, _), (state, _) in rows.items() if state != RETRACTING} - kept - {*tidied.current}
+    changes.retracted = sorted(over)
     wanted: set[tuple[str, str]] = set()
     shown = [id_ for id_, mark in tidied.marks.items() if mark is None]
-    for id_ in [*tidied.made, *(id_ for id_ in shown if merged.is_merged(id_))]:
+    for id_ in (*tidied.made, *shown):
         parts = [source for source, _, _ in items[id_].sources if source in items]
-        wanted |= {(id_, store) for part in parts for store in there.get(part, ())}
-    for id_ in (id_ for id_ in shown if not merged.is_merged(id_)):
-        stores = desk.stores if items[id_].kind is FacetKind.UPDATE else ()
-        wanted |= {(id_, store) for store in (*stores, *there.get(before[id_] or "", ()))}
+        instead = parts if merged.is_merged(id_) else [before[id_] or ""]
+        wanted |= {(id_, store) for part in instead for store in there.get(part, ())}
+        wanted |= {(id_, store) for store in (() if merged.is_merged(id_) else desk.stores)}
     changes.queued = [(id_, store, desk.now) for id_, store in sorted(wanted) if store not in there.get(id_, ())]
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from collab_layer.graph import access, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
-from collab_layer.graph import syntheses
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.names import bump, ensure, share_with_erasure
@@ -146,6 +146,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     name = connection.execute(
         select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == id_)
     ).scalar_one()
+    removed.add("tokens", access.drop(connection, tenant, name))
     connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))

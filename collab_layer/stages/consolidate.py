@@ -17,9 +17,13 @@ from dataclasses import dataclass, field
 
 from collab_layer.stages.contradiction import contradicted, overtaken
 from collab_layer.stages.merging import duplicates
+from collab_layer.types.facet import FacetKind
 from collab_layer.types.scope import Level
 from collab_layer.types.upkeep import MERGED, SPLIT, Merged, Piece
 
+STORED = frozenset({FacetKind.UPDATE.value})
+"""Kinds that are shown as they are stored. Lessons and facets are made anew at every read, where a text is shown
+once: to step back would change nothing for them."""
 Name = Callable[[Merged], str]
 """The id of a merged item; the same content gives the same id."""
 
@@ -56,7 +60,9 @@ def tidy(pieces: Sequence[Piece], *, now: int, delta: float, grace: int, name: N
         name: Ids for merged items.
     """
     state = _State(pieces, now)
-    base = [piece for piece in pieces if piece.level >= Level.RECORDS and not merged(piece.id) and piece.sources]
+    base = [piece for piece in pieces if piece.kind in STORED and not merged(piece.id) and piece.sources]
+    base = [piece for piece in base if piece.level >= Level.RECORDS]
+    state.follow(base)
     state.supersede(base)
     alive = [piece for piece in base if state.free(piece.id)]
     wanted = {name(one): one for one in duplicates(alive, delta=delta)}
@@ -85,6 +91,15 @@ class _State:
 
     def _stands(self, id_: str) -> bool:
         return self.marks[id_] is None or merged(self.marks[id_])
+
+    def follow(self, base: Sequence[Piece]) -> None:
+        """Let parts step back for what the worker put in the place of their merged item."""
+        for piece in base:
+            behind = self.marks[piece.id]
+            instead = self.marks.get(behind) if behind is not None and merged(behind) else None
+            if instead is not None and instead != SPLIT and not merged(instead):
+                self.marks[piece.id], self.ends[piece.id] = instead, min(self.ends[piece.id], self.now)
+                self.out.counts["superseded"] += 1
 
     def supersede(self, base: Sequence[Piece]) -> None:
         """Let the newest event speak."""

@@ -190,3 +190,12 @@ def test_issuing_and_revoking_are_noted(layer, database_url):
 def test_a_new_agent_with_a_token_knows_nothing_rather_than_being_unknown(layer):
     view = layer.open_with(layer.issue_token("agent:new").text)
     assert view.context("agent:new").facets == ()
+
+
+def test_forgetting_an_entity_ends_its_tokens_and_keeps_none_of_their_rows(layer, database_url):
+    token = layer.issue_token("agent:b")
+    layer.observe("agent:b", text="The SSO loop again")
+    assert layer.forget("agent:b").removed["tokens"] == 1
+    with pytest.raises(TokenRefusedError):
+        layer.open_with(token.text)
+    assert rows(database_url, "SELECT principal FROM tokens") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,8 +56,6 @@ def test_a_further_part_makes_a_new_merged_item_and_the_old_one_steps_back_for_i
 def test_a_merged_item_that_may_not_be_read_whole_any_more_is_taken_apart():
     first = after([piece("d1", principal=1), piece("d2", principal=2)])
     (merged,) = shown(first)
-    from dataclasses import replace
-
     revoked = [replace(one, readable=one.id == "d1") for one in first]
     second = after(revoked)
     assert set(shown(second)) == {"d1", "d2"}
@@ -90,6 +90,24 @@ def test_a_contradicted_part_takes_the_merged_item_along():
     second = after([*first, piece("d3", "Dune bores me", event=event(2))])
     assert set(shown(second)) == {"d2", "d3"}
     assert {one.id: one.superseded for one in second}[merged] == SPLIT
+
+
+def test_parts_step_back_for_what_the_worker_put_in_the_place_of_their_merged_item():
+    first = after([piece("d1", principal=1), piece("d2", principal=2)])
+    (merged,) = (one for one in first if one.id.startswith(MERGED))
+    told = piece("d3", "Dune is longer than it was", key=merged.key)
+    state = [*(replace(one, superseded="d3") if one is merged else one for one in first), told]
+    second = after(state)
+    assert set(shown(second)) == {"d3"}
+    assert {one.id: one.superseded for one in second} == {"d1": "d3", "d2": "d3", "d3": None, merged.id: "d3"}
+
+
+def test_what_is_made_anew_at_every_read_is_neither_merged_nor_superseded():
+    lessons = [piece(f"d{n}", kind="lesson", event=event(n)) for n in (1, 2)]
+    facets = [piece(f"d{n}", kind="facet") for n in (3, 4)]
+    out = tidied([*lessons, *facets])
+    assert (out.marks, out.ends, out.made) == ({}, {}, {})
+    assert out.current == ["d1", "d2", "d3", "d4"]
 
 
 def test_an_expired_item_still_takes_older_ones_back():

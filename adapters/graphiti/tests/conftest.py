@@ -98,3 +98,23 @@ def graphiti(falkor, graph):
             await made.close()
 
     return opened
+
+
+@pytest.fixture
+def leftovers(falkor, graph):
+    """A function: what the server can be asked for about the test's graph, its logs included, that has a text."""
+    import redis
+
+    def found(text):
+        with redis.Redis(port=falkor.port, decode_responses=True) as client:
+            said = [str(entry) for entry in client.execute_command("SLOWLOG", "GET", 1000) if graph in str(entry)]
+            for key in client.keys(f"*{graph}*"):
+                if client.type(key) == "stream":
+                    said.append(str(client.xrange(key)))
+                    continue
+                said.append(str(client.execute_command("GRAPH.SLOWLOG", key)))
+                for query in ("MATCH (n) RETURN properties(n)", "MATCH ()-[e]->() RETURN properties(e)"):
+                    said += map(str, client.execute_command("GRAPH.RO_QUERY", key, query)[1])
+        return [one[:200] for one in said if text in one]
+
+    return found

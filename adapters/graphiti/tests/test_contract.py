@@ -29,8 +29,8 @@ class OnRealFalkorDB(BackendContract):
         return falkor
 
     @pytest.fixture
-    def backend(self, server, graph):
-        self.server, self.graph = server, graph
+    def backend(self, server, graph, leftovers):
+        self.server, self.graph, self.leftovers = server, graph, leftovers
         embedder = None if self.embedder is None else self.embedder()
         made = GraphitiBackend(server.url, graph=graph, write=True, embedder=embedder)
         yield made
@@ -73,7 +73,7 @@ class OnRealFalkorDB(BackendContract):
             await driver.close()
 
     def traces(self, backend, text):
-        return everything_with(self.server.port, text)
+        return self.leftovers(text)
 
 
 class TestOnWordsAlone(OnRealFalkorDB):
@@ -102,24 +102,6 @@ class TestThroughAnOutage(BackendContract):
         self.server.stop()
         yield
         self.server.start()
-
-
-def everything_with(port, text):
-    """Whatever a server can be asked for, its logs included, that has a text in it."""
-    import redis
-
-    with redis.Redis(port=port, decode_responses=True) as client:
-        said = [str(client.execute_command("SLOWLOG", "GET", 1000))]
-        for key in client.keys("*"):
-            if client.type(key) == "stream":
-                said.append(str(client.xrange(key)))
-            else:
-                said.append(str(client.execute_command("GRAPH.SLOWLOG", key)))
-                said += map(str, client.execute_command("GRAPH.RO_QUERY", key, "MATCH (n) RETURN properties(n)")[1])
-                said += map(
-                    str, client.execute_command("GRAPH.RO_QUERY", key, "MATCH ()-[e]->() RETURN properties(e)")[1]
-                )
-    return [found[:200] for found in said if text in found]
 
 
 del BackendContract, OnRealFalkorDB

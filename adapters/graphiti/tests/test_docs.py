@@ -41,3 +41,14 @@ def test_the_command_line_brings_a_graph_in(falkor, graph, store, tmp_path):
     collab = [str(Path(sys.executable).parent / "collab")]
     answer = json.loads(run([*collab, "index", "graphiti", *settings, "--json"], tmp_path))
     assert answer == {"backend": "graphiti", "records": 1}
+
+
+def test_the_measurement_finds_no_wrong_row_of_ours_and_says_how_it_was_made(capsys):
+    from collab_layer_graphiti import measure
+
+    assert measure.main(["--facts", "40", "--times", "2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    rows = {row["name"]: row for row in said["rows"]}
+    assert rows["graphiti.40.wrong_rows"]["ok"] is True
+    assert rows["graphiti.40.search_words_as_of.p50"]["unit"] == "ms"
+    assert (said["seed"], said["embedder"], len(said["data_sha256"])) == (7, "HashEmbedder/384", 64)

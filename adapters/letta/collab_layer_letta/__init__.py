@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from collab_layer_letta.agents import Attachment, attach, attach_async, detach, detach_async
     from collab_layer_letta.backend import LettaBackend
     from collab_layer_letta.keeper import Keeper, Report
+    from collab_layer_letta.memfs import MemFsBackend
 
 _HOME = {
     "Attachment": "agents",
     "Keeper": "keeper",
     "LettaBackend": "backend",
+    "MemFsBackend": "memfs",
     "Report": "keeper",
     "attach": "agents",
     "attach_async": "agents",
@@ -30,6 +32,7 @@ __all__ = [
     "Attachment",
     "Keeper",
     "LettaBackend",
+    "MemFsBackend",
     "Report",
     "attach",
     "attach_async",

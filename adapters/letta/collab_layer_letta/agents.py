@@ -19,7 +19,8 @@ from collab_layer_letta import hold as flow
 from collab_layer_letta.backend import NAME, TENANT, LettaBackend
 from collab_layer_letta.client import Client
 from collab_layer_letta.keeper import EVERY_S, Keeper, Layer
-from collab_layer_letta.signal import LIMIT, Settled
+from collab_layer_letta.signal import Settled
+from collab_layer_letta.text import LIMIT
 
 T = TypeVar("T")
 EntityLike = Entity | str

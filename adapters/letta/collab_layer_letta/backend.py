@@ -26,7 +26,8 @@ from collab_layer_letta.client import Api
 from collab_layer_letta.items import Items
 from collab_layer_letta.locks import LoopLocks, gathered
 from collab_layer_letta.records import Records
-from collab_layer_letta.signal import LIMIT, Signals
+from collab_layer_letta.signal import Signals
+from collab_layer_letta.text import LIMIT
 
 NAME = "letta"
 TENANT = "default"

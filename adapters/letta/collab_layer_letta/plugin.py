@@ -6,6 +6,7 @@ Out:  `BackendSpec`s.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from collab_layer.errors import InputError
@@ -35,6 +36,19 @@ def collab_register_backends() -> list[BackendSpec]:
                 "name": "name within the layer, `letta` if left out",
                 "write": "true: let the layer write derived items, shown in signal blocks",
                 "tenant": "tenant of the layer that writes, `default` if left out",
+            },
+        ),
+        BackendSpec(
+            name="letta-memfs",
+            summary="Letta Code: a memory folder, which is a git repository of Markdown files",
+            can=frozenset({Can.AS_OF, Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE}),
+            open=open_memfs,
+            distribution=DISTRIBUTION,
+            settings={
+                "owner": "whose memory it is, for example agent:coder-a",
+                "path": "top of the folder; LETTA_MEMORY_DIR or MEMORY_DIR if left out",
+                "name": "name within the layer, `letta-memfs` if left out",
+                "write": "true: let the layer commit notes of others to system/collab-signal.md",
             },
         ),
     ]
@@ -67,6 +81,22 @@ async def open_letta(
     return LettaBackend(made(base_url, api_key), name=name, write=yes(write), tenant=tenant)
 
 
+async def open_memfs(
+    *, owner: str, path: str | None = None, name: str = "letta-memfs", write: bool | str = False
+) -> MemoryBackend:
+    """Open the store; see the settings above.
+
+    Raises:
+        InputError: No folder is named, or the owner is no entity.
+    """
+    from collab_layer_letta.memfs import MemFsBackend
+
+    folder = path or os.environ.get("LETTA_MEMORY_DIR") or os.environ.get("MEMORY_DIR")
+    if not folder:
+        raise InputError("name the memory folder: `path`, or LETTA_MEMORY_DIR in the environment")
+    return MemFsBackend(folder, owner, name=name, write=yes(write))
+
+
 def yes(value: bool | str) -> bool:
     """A setting as typed on a command line.
 
@@ -82,4 +112,4 @@ def yes(value: bool | str) -> bool:
     raise InputError(f"`{value}` is neither true nor false")
 
 
-__all__ = ["DISTRIBUTION", "collab_register_backends", "collab_register_commands", "open_letta", "yes"]
+__all__ = ["DISTRIBUTION", "collab_register_backends", "collab_register_commands", "open_letta", "open_memfs", "yes"]

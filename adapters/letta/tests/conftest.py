@@ -5,6 +5,7 @@ by the first test that needs it, unless it runs already, and stopped by its pid.
 """
 
 import importlib.util
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -68,6 +69,14 @@ def world(request):
 def service():
     """A service on loopback with a fixed answer."""
     return sibling("worlds").service
+
+
+@pytest.fixture
+def memory_folder(tmp_path):
+    """A factory of memory folders of Letta Code."""
+    made = sibling("memory_folders").MemoryFolder
+    count = itertools.count()
+    return lambda **more: made(tmp_path / f"memory{next(count)}", **more)
 
 
 @pytest.fixture

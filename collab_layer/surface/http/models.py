@@ -150,10 +150,6 @@ class ObserveReply(BaseModel):
 
 
 class Live(BaseModel):
-    """The process answers."""
+    """All is well, as far as was asked."""
 
     status: Literal["ok"] = "ok"
-
-
-Ready = Live
-"""The database answers too."""

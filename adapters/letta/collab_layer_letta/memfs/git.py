@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from collab_layer.errors import BackendDownError, BackendTimeoutError
 from collab_layer_letta.refusals import MemFsBusyError, MemFsError
 
 TIMEOUT_S = 60.0
+PATIENCE_S = 5.0
 NAME, EMAIL = "collab-layer", "collab-layer@localhost"
 """Author and committer of our commits."""
 _QUIET = {
@@ -61,6 +64,7 @@ class Git:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=environment,
+                start_new_session=True,
             )
         except OSError as error:
             raise BackendDownError(self._store, f"git cannot be started: {error.strerror}") from error
@@ -71,8 +75,7 @@ class Git:
             raise BackendTimeoutError(self._store, f"git {arguments[0]} did not end within {timeout_s:g} s") from error
         finally:
             if process.returncode is None:
-                process.kill()
-                await process.wait()
+                await _end(process)
         return process.returncode or 0, out, _first(complaint)
 
     async def read(self, *arguments: str, given: bytes = b"") -> bytes:
@@ -126,6 +129,17 @@ _UNDER_WAY = {
     "rebase-apply": "a rebase",
     "index.lock": "another git process",
 }
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End git with its hooks, politely first: git takes its locks with it."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await process.communicate()
+                return
 
 
 def _first(complaint: bytes) -> str:
