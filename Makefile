@@ -56,7 +56,7 @@ $(LETTA)/.installed: $(STAMP) $(LETTA_KIT)/letta_server.py $(LETTA_KIT)/requirem
 	touch $@
 
 test-letta: $(LETTA)/.installed ## Only what runs over a real Letta server
-	$(BIN)/python -m pytest -n 0 -m letta adapters/letta/tests
+	$(BIN)/python -m pytest -n 0 -m letta --timeout 600 adapters/letta/tests
 
 test-all: $(STAMP) ## Everything
 	$(PYTEST) -m "not llm and not letta"

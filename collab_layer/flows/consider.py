@@ -24,7 +24,7 @@ from collab_layer.graph.derived import Item, item_id
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import propagate
 from collab_layer.stages.asked import updates
-from collab_layer.stages.asked.telling import Memory, Written
+from collab_layer.stages.asked.telling import Memory, Receiver, Written
 from collab_layer.stages.asked.updates import UpdateQuestion
 from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import Entity
@@ -68,30 +68,31 @@ def may_ask(tools: Tools, loaded: Loaded) -> bool:
 
 def prepare(tools: Tools, loaded: Loaded) -> Asking | Plan:
     """A question about the claim, or what the rules tell where there is no reason to ask."""
+    question: UpdateQuestion | None = None
+    receivers: list[Receiver] = []
     with scene(tools, loaded) as around:
         events = recall.recurring(tools, around) if tools.trigger == "recurrence" else recall.newest(around)
-        receivers = [] if events is None else recall.receivers(tools, around, events)
-        question = None
-        if events is not None and len(receivers) > 1:
+        if events is not None:
+            receivers = recall.receivers(tools, around, events)
             question = updates.ask(events.noted, receivers, nonce=secrets.token_hex(8), fanout=propagate.FANOUT)
-        whole = tuple(extract(tools, around))
-        if events is None or question is None:
-            return Plan(whole, around.policy)
-        about = [one.source for one in events.noted]
-        named = {one.id for one in receivers} | {p for one in receivers for old in one.old for p in old.principals}
-        named |= {one.principal for one in events.noted}
-        return Asking(
-            question=question,
-            cards=events.cards,
-            rest=tuple(extract(tools, around, about)) if events.cards else (),
-            whole=whole,
-            names={id_: around.index.names[id_] for id_ in named},
-            delta=around.delta,
-            salt=around.salt,
-            rules=around.rules,
-            policy=around.policy,
-            now=around.now,
-        )
+    whole = tuple(extract(tools, around))
+    if events is None or question is None:
+        return Plan(whole, around.policy)
+    about = [one.source for one in events.noted]
+    named = {one.id for one in receivers} | {one.principal for one in events.noted}
+    named |= {whose for one in receivers for old in one.old for whose in old.principals}
+    return Asking(
+        question=question,
+        cards=events.cards,
+        rest=tuple(extract(tools, around, about)) if events.cards else (),
+        whole=whole,
+        names={id_: around.names[id_] for id_ in named},
+        delta=around.delta,
+        salt=around.salt,
+        rules=around.rules,
+        policy=around.policy,
+        now=around.now,
+    )
 
 
 async def put(tools: Tools, tenant: str, asking: Asking) -> Plan | None:

@@ -58,8 +58,8 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
     """
     claim, now = loaded.claim, tools.now()
     with tools.store.database.write() as connection:
-        _check(tools, connection, loaded)
-        if not _holds(tools, connection, loaded, plan, now):
+        version = _check(tools, connection, loaded)
+        if not _holds(tools, connection, loaded, plan, version):
             return False
         if worded is not None:
             _records(tools, connection, loaded, worded)
@@ -75,23 +75,25 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
 # -- what must still hold --------------------------------------------------------------
 
 
-def _check(tools: Tools, connection: Connection, loaded: Loaded) -> None:
+def _check(tools: Tools, connection: Connection, loaded: Loaded) -> int:
+    """The version of the grants now; the tenant's row is ours until the commit."""
     outbox.check(connection, loaded.claim, str(loaded.actor))
     tenant, entity = loaded.claim.tenant, loaded.claim.entity
-    if policy_version(connection, tenant) != loaded.policy:
+    version = policy_version(connection, tenant)
+    if version != loaded.policy:
         shared = read_by_others(policy.rows(connection, tenant, entity), entity, tools.now())
         if shared != loaded.shared:
             raise StaleLeaseError(str(loaded.actor), "its grants changed; its records are read again")
+    return version
 
 
-def _holds(tools: Tools, connection: Connection, loaded: Loaded, plan: Plan, now: int) -> bool:
-    tenant = loaded.claim.tenant
+def _holds(tools: Tools, connection: Connection, loaded: Loaded, plan: Plan, version: int) -> bool:
+    tenant, now = loaded.claim.tenant, tools.now()
     if considered.of(connection, tenant, plan.cards):
         return False  # another worker's model has read it meanwhile
     if plan.by_model and not _there(connection, tenant, plan.items):
         return False
-    same = policy_version(connection, tenant) == plan.policy
-    return same or all(_permitted(tools, connection, tenant, item, now) for item in plan.items)
+    return version == plan.policy or all(_permitted(tools, connection, tenant, item, now) for item in plan.items)
 
 
 def _there(connection: Connection, tenant: str, items: Sequence[Item]) -> bool:

@@ -20,7 +20,6 @@ from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
 from collab_layer.graph import policy
 from collab_layer.graph.outbox import Claim
-from collab_layer.graph.store import policy_version
 from collab_layer.graph.tables import entities, interactions
 from collab_layer.graph.writer import interaction_id
 from collab_layer.plugins.specs import LinkRequest
@@ -103,7 +102,7 @@ def load(tools: Tools, claim: Claim) -> Loaded:
             raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
         events = [_event(row) for row in _rows(connection, claim)]
         shared = read_by_others(policy.rows(connection, tenant, claim.entity), claim.entity, tools.now())
-        return Loaded(claim, Entity.parse(name), events, shared, policy_version(connection, tenant))
+        return Loaded(claim, Entity.parse(name), events, shared, index.policy)
 
 
 def _rows(connection: Connection, claim: Claim) -> list[Row[Any]]:

@@ -7,7 +7,7 @@ save:   nothing; a `Plan` is applied by `flows.keep`, if what it rests on still 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,6 @@ from collab_layer.graph import names, policy
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.reader import Reading, holding_id, neighborhood
-from collab_layer.graph.store import policy_version
 from collab_layer.graph.writer import interaction_id
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import lessons, propagate
@@ -53,12 +52,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One snapshot around an actor; not to be kept beyond `scene`.
+    """One snapshot around an actor.
 
     Attributes:
-        readers: Who each of those told is to grants, in the order of `told`.
+        connection, index: Not to be used beyond `scene`.
         told: Owners near the actor that may read it at all, nearest first, with their level.
+        readers: Who each of them is to grants, in the order of `told`.
+        names, displays: Of every entity, by dense id; they only ever grow.
+        delta: The most one principal's word counts.
+        salt: The tenant's secret.
         rules: Hash of the curation rules, shortened.
+        policy: The version of the grants.
     """
 
     connection: Connection
@@ -67,6 +71,8 @@ class Scene:
     now: int
     told: tuple[propagate.Told, ...]
     readers: tuple[Reader, ...]
+    names: Sequence[str]
+    displays: Sequence[str]
     delta: float
     salt: str
     rules: str
@@ -92,10 +98,12 @@ def scene(tools: Tools, loaded: Loaded) -> Generator[Scene]:
             now=now,
             told=told,
             readers=readers,
+            names=index.names,
+            displays=index.displays,
             delta=policy.sharing(connection, tenant).delta,
             salt=names.salt(connection, tenant),
             rules=tools.rules.scorer(connection, index).hash[:12],
-            policy=policy_version(connection, tenant),
+            policy=index.policy,
         )
 
 
@@ -104,19 +112,23 @@ def by_rules(tools: Tools, loaded: Loaded) -> Plan:
     if not may_be_told(loaded):
         return Plan((), loaded.policy)
     with scene(tools, loaded) as around:
-        return Plan(tuple(extract(tools, around)), around.policy)
+        pass
+    return Plan(tuple(extract(tools, around)), around.policy)
 
 
 def extract(tools: Tools, around: Scene, but: Collection[str] = ()) -> list[Item]:
-    """The newest events in short for the nearest readers, those with the sources in `but` left out."""
-    loaded, index = around.loaded, around.index
+    """The newest events in short for the nearest readers, those with the sources in `but` left out.
+
+    Runs share filters, so that it has no place within a snapshot.
+    """
+    loaded = around.loaded
     happened = [
-        _happened(loaded, event, index)
+        _happened(around, event)
         for event in loaded.news
         if quarantined(event.words) is None and source_of(loaded, event) not in but
     ]
     planned = propagate.plan(str(loaded.actor), happened, around.told, delta=around.delta)
-    leaving = [Leaving(loaded.actor, Entity.parse(index.names[plan.reader]), plan.text) for plan in planned]
+    leaving = [Leaving(loaded.actor, Entity.parse(around.names[plan.reader]), plan.text) for plan in planned]
     texts = tools.leaving(leaving)
     kept = [replace(plan, text=text) for plan, text in zip(planned, texts, strict=True) if text is not None]
     return [_item(around, plan) for plan in kept]
@@ -129,22 +141,22 @@ def source_of(loaded: Loaded, event: Pending) -> str:
     return holding_id(loaded.claim.entity, event.target)
 
 
-def _happened(loaded: Loaded, event: Pending, index: TenantIndex) -> propagate.Happened:
+def _happened(around: Scene, event: Pending) -> propagate.Happened:
     return propagate.Happened(
-        source=source_of(loaded, event),
+        source=source_of(around.loaded, event),
         target=event.target,
-        label="" if event.target is None else index.displays[event.target],
+        label="" if event.target is None else around.displays[event.target],
         verb=event.verb,
-        lesson=_lesson(event, index),
+        lesson=_lesson(event, around),
         links=tuple(dict.fromkeys([*([event.target] if event.target else []), *event.links])),
         at=event.at,
     )
 
 
-def _lesson(event: Pending, index: TenantIndex) -> str | None:
+def _lesson(event: Pending, around: Scene) -> str | None:
     if event.text is None:
         return None
-    labels = [index.displays[link] for link in event.links if index.named(link)]
+    labels = [around.displays[link] for link in event.links if 0 <= link < len(around.names) and around.names[link]]
     return lessons.lesson(event.text, links=labels, outcome=event.outcome, verb=event.verb)
 
 
@@ -171,7 +183,7 @@ def _readers(
 
 def _item(around: Scene, plan: propagate.Planned) -> Item:
     key = f"update:{plan.source}"
-    reader = around.index.names[plan.reader]
+    reader = around.names[plan.reader]
     return Item(
         id=item_id(around.salt, reader, FacetKind.UPDATE, key, plan.text, [plan.source]),
         owner=plan.reader,

@@ -119,7 +119,7 @@ def test_one_call_updates_the_actor_the_thing_and_the_neighbours(opened):
         layer.drain()
         assert len(questions(asked)) == 1
         told = {who: by_model(layer, who) for who in ("user:ann", "item:dune", "user:bob", "user:cat")}
-        assert told == dict.fromkeys(told, [f"Noted: {DUNE}"])
+        assert told == {who: [f"Noted: {DUNE}"] for who in told}
         [update] = updates(layer, "user:bob")
         lineage = layer.explain(update.id)
         assert [source.principal for source in lineage.sources] == ["user:ann"]
@@ -528,7 +528,9 @@ def test_what_others_noted_counts_where_the_actor_may_read_it(opened):
 def test_a_receiver_must_be_permitted_for_everybody_whose_records_are_cited(opened):
     def all_events(prompt: Prompt) -> dict[str, Any]:
         events, may, _ = parts(prompt)
-        return {"updates": [{"receiver": id_, "text": VPN, "events": list(events), "old": []} for id_ in may]}
+        return {
+            "updates": [{"receiver": id_, "text": f"Noted: {VPN}", "events": list(events), "old": []} for id_ in may]
+        }
 
     asked = model(all_events)
     with opened(asked, "recurrence") as layer:
@@ -540,10 +542,10 @@ def test_a_receiver_must_be_permitted_for_everybody_whose_records_are_cited(open
         assert len(questions(asked)) == 1
         _, may, what = parts(questions(asked)[0])
         assert {len(heard) for id_, heard in may.items() if what[id_] == "a neighbour"} == {2, 4}
-        assert by_model(layer, "user:ann") == [VPN]
-        assert by_model(layer, "user:bob") == [VPN]
+        assert by_model(layer, "user:ann") == [f"Noted: {VPN}"]
+        assert by_model(layer, "user:bob") == [f"Noted: {VPN}"]
         assert by_model(layer, "user:cat") == [], "cat may not read bob"
-        [of_ann] = [facet for facet in updates(layer, "user:ann") if facet.text == VPN]
+        [of_ann] = [facet for facet in updates(layer, "user:ann") if facet.text == f"Noted: {VPN}"]
         assert {source.principal for source in layer.explain(of_ann.id).sources} == {"user:ann", "user:bob"}
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import select
 from collab_layer.config import Settings
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.graph import derived as stored
+from collab_layer.graph.names import bump
 from collab_layer.graph.tables import audit, deliveries, derived, lineage, relations
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
@@ -642,6 +643,7 @@ def test_a_newer_update_in_the_place_of_a_merged_one_is_not_undone_by_the_night(
         item = stored.get(connection, "acme", [merged.id])[merged.id]
         newer = replace(item, id="d" + "1" * 31, text="Dune is the best desert book, and long")
         stored.put(connection, "acme", [newer])
+        bump(connection, "acme")
     assert [update.id for update in told(layer)] == [newer.id]
     for _ in range(2):
         layer.consolidate()

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collab_layer_graphiti.backend import GraphitiBackend
-    from collab_layer_graphiti.client import Place
     from collab_layer_graphiti.driver import SharedFalkorDriver
     from collab_layer_graphiti.facts import Fact
     from collab_layer_graphiti.mapping import derived_group, group_of, owner_of
+    from collab_layer_graphiti.place import Place
 
 _HOME = {
     "Fact": "facts",
     "GraphitiBackend": "backend",
-    "Place": "client",
+    "Place": "place",
     "SharedFalkorDriver": "driver",
     "derived_group": "mapping",
     "group_of": "mapping",

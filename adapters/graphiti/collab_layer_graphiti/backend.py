@@ -7,8 +7,7 @@ Out:  records; derived items as facts in reserved groups where that was asked fo
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,11 +21,13 @@ from collab_layer.types.health import PartHealth
 from collab_layer.types.time import utc
 from collab_layer.types.update import Receipt, Update
 from collab_layer_graphiti import cypher, derived, facts, mapping, words
-from collab_layer_graphiti.client import Graph, Place, place
+from collab_layer_graphiti.client import Graph
 from collab_layer_graphiti.embedder import GraphitiEmbedder
 from collab_layer_graphiti.erasing import erase_facts
 from collab_layer_graphiti.facts import Fact
-from collab_layer_graphiti.times import Span, UnreadableTimeError, span_of, window
+from collab_layer_graphiti.place import Place, place
+from collab_layer_graphiti.reading import Reader
+from collab_layer_graphiti.times import window
 
 NAME = "graphiti"
 BATCH = 200
@@ -34,7 +35,6 @@ BATCH = 200
 _SPARE = 4
 """How many times k is fetched in a search, since what is fetched is checked again."""
 _RRF = 60.0
-_log = logging.getLogger(__name__)
 
 
 class GraphitiBackend:
@@ -86,8 +86,7 @@ class GraphitiBackend:
         self._can |= {Can.ERASE} if falkor else set[Can]()
         self._can |= ({Can.WRITE, Can.DEDUPE} if falkor else {Can.WRITE}) if write else set[Can]()
         self._can |= set[Can]() if embedder is None else {Can.EMBED}
-        self._unread: dict[str, str] = {}
-        self._nameless: set[str] = set()
+        self._reader = Reader(name)
 
     @property
     def name(self) -> str:
@@ -116,7 +115,7 @@ class GraphitiBackend:
         """The facts that still exist, ended ones too; `valid_to` says when they ended."""
         ids = list(dict.fromkeys(ref.id for ref in refs if ref.backend == self._name and ref.id))
         rows = await self._graph.ask(cypher.READ, ids=ids) if ids else []
-        return [record for record, _ in self._records(rows).values()]
+        return [record for record, _ in self._reader.records(rows).values()]
 
     async def records(self, owner: Entity, /, *, after: str | None = None, limit: int = 500) -> Page:
         """An owner's facts by id, ended ones too; a page may be short where facts cannot be read."""
@@ -125,13 +124,13 @@ class GraphitiBackend:
         rows = await self._graph.ask(cypher.PAGE, group=group, after=after or "", limit=size + 1)
         page = rows[:size]
         more = str(page[-1]["uuid"]) if len(rows) > size else None
-        return Page([record for record, _ in self._records(page).values()], more)
+        return Page([record for record, _ in self._reader.records(page).values()], more)
 
     async def records_as_of(self, owner: Entity, at: datetime, /) -> list[MemoryRecord]:
         """The owner's facts that held at a time, by what is known today; oldest first."""
         when = utc(at)
         rows = await self._graph.ask(cypher.AS_OF, group=mapping.group_of(owner), **window(when))
-        held = [record for record, span in self._records(rows).values() if span.holds(when)]
+        held = [record for record, span in self._reader.records(rows).values() if span.holds(when)]
         return sorted(held, key=lambda record: (str(record.at), record.ref.id))
 
     async def search(
@@ -147,7 +146,7 @@ class GraphitiBackend:
         if not wanted or k < 1:
             return []
         asked: dict[str, Any] = {"group": mapping.group_of(owner), "limit": k * _SPARE, **window(when)}
-        found = self._held(await self._graph.ask(cypher.FIND, stems=wanted, **asked), when)
+        found = self._reader.held(await self._graph.ask(cypher.FIND, stems=wanted, **asked), when)
         scored = {record.ref.id: words.score(wanted, record.text) for record in found}
         named = sorted(found, key=lambda record: (-scored[record.ref.id], len(record.text), record.ref.id))
         named = [record for record in named if scored[record.ref.id] > 0]
@@ -155,14 +154,14 @@ class GraphitiBackend:
             return [_with_score(record, scored[record.ref.id]) for record in named[:k]]
         vector = (await self._embedder.lists([query]))[query]
         near = await self._graph.ask(cypher.near_vector(await self._graph.cosine()), **_vectored(asked, vector))
-        return _joined(named, self._held(near, when))[:k]
+        return _joined(named, self._reader.held(near, when))[:k]
 
     async def owners(self) -> list[Entity]:
         """Every owner with a fact that holds now."""
         now = self._clock()
         steady = [row["group_id"] for row in await self._graph.ask(cypher.STEADY, **window(now))]
-        found = {owner for group in steady if (owner := self._owner(group)) is not None}
-        some = self._records(await self._graph.ask(cypher.CLOSE, known=steady, **window(now))).values()
+        found = {owner for group in steady if (owner := self._reader.owner(group)) is not None}
+        some = self._reader.records(await self._graph.ask(cypher.CLOSE, known=steady, **window(now))).values()
         found.update(record.owner for record, span in some if span.holds(now))
         for owner in {record.owner for record, _ in some} - found:
             if await self.records_as_of(owner, now):
@@ -175,8 +174,8 @@ class GraphitiBackend:
             rows = await self._graph.ask(cypher.ANY)
         except BackendError as error:
             return PartHealth(name=self._name, condition="down", detail=error.why)
-        condition = "degraded" if self._unread else "ok" if rows else "empty"
-        return PartHealth(name=self._name, condition=condition, detail=self._complaint())
+        condition = "degraded" if self._reader.unread else "ok" if rows else "empty"
+        return PartHealth(name=self._name, condition=condition, detail=self._reader.complaint())
 
     async def aclose(self) -> None:
         """Close the driver and end its thread."""
@@ -257,49 +256,6 @@ class GraphitiBackend:
         if self._embedder is None:
             return {}
         return await self._embedder.lists(list(dict.fromkeys(text for text in texts if text.strip())))
-
-    def _held(self, rows: Iterable[Mapping[str, Any]], at: datetime) -> list[MemoryRecord]:
-        return [record for record, span in self._records(rows).values() if span.holds(at)]
-
-    def _records(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[MemoryRecord, Span]]:
-        """Facts of owners by id, each once; derived ones and those that never held are left out."""
-        found: dict[str, tuple[MemoryRecord, Span]] = {}
-        for row in rows:
-            owner = self._owner(row.get("group_id"))
-            span = None if owner is None else self._span(row)
-            if owner is not None and span is not None:
-                record = mapping.record(self._name, owner, row, span)
-                if record is not None:
-                    found.setdefault(record.ref.id, (record, span))
-        return found
-
-    def _owner(self, group: object) -> Entity | None:
-        owner = mapping.owner_of(group if isinstance(group, str) else None)
-        if owner is None and not str(group).startswith(mapping.DERIVED_PREFIX):
-            self._nameless.add(str(group))
-        return owner
-
-    def _span(self, row: Mapping[str, Any]) -> Span | None:
-        id_ = str(row["uuid"])
-        try:
-            span = span_of(row)
-        except UnreadableTimeError as error:
-            if id_ not in self._unread:
-                _log.warning("fact `%s` is left out: its `%s` is no time", id_, error.field)
-            self._unread[id_] = error.field
-            return None
-        self._unread.pop(id_, None)
-        return span
-
-    def _complaint(self) -> str:
-        said: list[str] = []
-        if self._unread:
-            id_, field = next(iter(self._unread.items()))
-            said.append(f"{len(self._unread)} facts are left out, such as `{id_}`: correct its `{field}`")
-        if self._nameless:
-            group = sorted(self._nameless)[0]
-            said.append(f"{len(self._nameless)} groups name no owner, such as `{group[:80]}`")
-        return "; ".join(said)
 
 
 def _vectored(asked: Mapping[str, Any], vector: list[float]) -> dict[str, Any]:

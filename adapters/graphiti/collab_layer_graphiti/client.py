@@ -1,10 +1,11 @@
-"""The graph behind the store: connecting, asking, telling. With `driver.py` the only place that imports the SDK.
+"""The graph behind the store: asking and telling.
 
 In:   queries and plain values, from any thread and any loop.
 Out:  rows as plain dicts; failures as our errors.
 
 Reads go out as `GRAPH.RO_QUERY`: Graphiti's `execute_query` makes a graph that is not there,
-and writes the parameters of a query that fails into the log.
+and writes the parameters of a query that fails into the log. With `place.py`, `driver.py`
+and `embedder.py` this is all that knows Graphiti.
 """
 
 from __future__ import annotations
@@ -14,82 +15,23 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlsplit
+from typing import Any, TypeVar, cast
 
 import redis.exceptions as redis_errors
-from falkordb.asyncio import FalkorDB
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
 from graphiti_core.driver.falkordb_driver import FalkorDriver
-from graphiti_core.driver.neo4j_driver import Neo4jDriver
 from graphiti_core.graph_queries import get_vector_cosine_func_query  # pyright: ignore[reportUnknownVariableType]
-from redis.asyncio.retry import Retry
-from redis.backoff import ConstantBackoff
 
-from collab_layer.errors import BackendError, InputError
+from collab_layer.errors import BackendError
 from collab_layer_graphiti.driver import SharedFalkorDriver
 from collab_layer_graphiti.failures import EMPTY_KEY, failures
 from collab_layer_graphiti.loop import LoopThread
+from collab_layer_graphiti.place import Place
 
 T = TypeVar("T")
 Row = dict[str, Any]
-Connect = Callable[[], GraphDriver]
-"""Makes a driver; called on a thread without a loop, so that Graphiti schedules no index build."""
-
-
-class Place(NamedTuple):
-    """Where a graph is.
-
-    Attributes:
-        connect: Makes the driver.
-        where: As it is named in errors.
-        graph: The FalkorDB graph, or the Neo4j database.
-    """
-
-    connect: Connect
-    where: str
-    graph: str
-
-
 LOG_WAIT_S = 10.0
 """How long an erasure waits for the server to write its own log of queries, which then is cleared."""
-
-
-def place(
-    url: str, *, graph: str, username: str | None = None, password: str | None = None, timeout_s: float = 10.0
-) -> Place:
-    """Where a graph is, from a URL; nothing is opened.
-
-    Args:
-        url: `falkor://host:port`, `falkors://…` with TLS, `redis://…`, or `bolt://…` and `neo4j://…`.
-        graph: The FalkorDB graph, or the Neo4j database.
-        username: If it is not in the URL.
-        password: If it is not in the URL.
-        timeout_s: For connecting and for one answer, > 0.
-
-    Raises:
-        InputError: A URL of another kind.
-    """
-    parts = urlsplit(url)
-    user, secret = username or parts.username, password or parts.password
-    scheme, _, _ = parts.scheme.partition("+")
-    if scheme in ("bolt", "neo4j") and parts.hostname:
-        where = f"{parts.scheme}://{parts.hostname}:{parts.port or 7687}"
-        return Place(lambda: Neo4jDriver(where, user, secret, database=graph), where, graph)
-    if parts.scheme in ("falkor", "falkors", "redis", "rediss") and parts.hostname:
-        host, port, secure = parts.hostname, parts.port or 6379, parts.scheme in ("falkors", "rediss")
-
-        def connect() -> GraphDriver:
-            make: Any = FalkorDB
-            client = make(
-                host=host, port=port, username=user, password=secret, ssl=secure,
-                socket_timeout=timeout_s, socket_connect_timeout=timeout_s,
-            )  # fmt: skip
-            client.connection.set_retry(Retry(ConstantBackoff(0.05), 1))  # a connection that a restart broke
-            return SharedFalkorDriver(falkor_db=client, database=graph)
-
-        return Place(connect, f"{host}:{port}", graph)
-    raise InputError(f"`{parts.scheme or url}` is no place of a graph; write for example falkor://localhost:6379")
 
 
 class Graph:
@@ -214,12 +156,15 @@ class Graph:
         return bool(found[1]) and found[1] not in ("no", "false", "0")
 
     async def _until_logged(self, driver: FalkorDriver, send: Any, log: str) -> None:
+        last: Sequence[Any] = await send("XREVRANGE", log, "+", "-", "COUNT", 1)
+        after = f"({last[0][0]}" if last else "-"
         mark, until = uuid.uuid4().hex, time.monotonic() + LOG_WAIT_S
         await self._graph(driver).ro_query("RETURN $mark", {"mark": mark})
         while time.monotonic() < until:
-            entries: Sequence[Any] = await send("XREVRANGE", log, "+", "-", "COUNT", 50)
+            entries: Sequence[Any] = await send("XRANGE", log, after, "+")
             if mark in str(entries):
                 return
+            after = f"({entries[-1][0]}" if entries else after
             await asyncio.sleep(0.05)
         raise BackendError(
             self._store,
@@ -256,4 +201,4 @@ def _plain_rows(answer: Any) -> list[Row]:
     return [dict(record) for record in (answer[0] if answer else ())]
 
 
-__all__ = ["Connect", "Graph", "Place", "Row", "place"]
+__all__ = ["Graph", "Row"]

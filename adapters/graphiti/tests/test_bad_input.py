@@ -300,7 +300,9 @@ class TestServers:
 
 
 class TestSettings:
-    @pytest.mark.parametrize("url", ["", "localhost", "http://localhost", "falkor://", "unix:///x"])
+    @pytest.mark.parametrize(
+        "url", ["", "localhost", "http://localhost", "falkor://", "unix:///x", "falkor://:pw@h:port"]
+    )
     def test_a_url_of_another_kind_is_refused(self, url):
         with pytest.raises(InputError, match="falkor://"):
             GraphitiBackend(url)
