@@ -124,7 +124,7 @@ def test_what_changed_since_is_found_by_comparing_hashes(world, tmp_path):
 def test_an_erased_block_leaves_the_prompt(world, backend):
     agent = world.people.agent(ALICE)
     block = world.people.block([agent], "My secret is seven")
-    world.client.agents.recompile(agent)
+    world.client.post(f"/v1/agents/{agent}/recompile", cast_to=object)
     assert "My secret" in world.people.prompt(agent)
     assert run(backend.erase([MemoryRef(backend="letta", id=block)])) == 1
     assert "My secret" not in world.people.prompt(agent)
