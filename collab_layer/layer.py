@@ -20,8 +20,8 @@ from pydantic import ValidationError
 from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
-from collab_layer.flows import bring, erase, explain, fit, offer, ready, share, tokens, work
 from collab_layer.flows import answer as answer_flow
+from collab_layer.flows import bring, erase, explain, fit, offer, ready, share, tokens, work
 from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import models as models_flow

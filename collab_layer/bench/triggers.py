@@ -92,8 +92,21 @@ async def measure(
         model: None takes a stand-in that repeats what events have in common.
         progress: Called with notes worked off, and of how many.
     """
-    began = time.perf_counter()
     of = stream(seed, half)
+    return await follow(of, trigger, count=count, embedder=embedder, model=model, progress=progress)
+
+
+async def follow(
+    of: Stream,
+    trigger: Trigger,
+    *,
+    count: int | None = None,
+    embedder: Embedder | None = None,
+    model: LanguageModel | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measured:
+    """The same over a stream of one's own."""
+    began = time.perf_counter()
     asked = Summarizer() if model is None else model
     settings = Settings(worker=False, trigger=trigger)
     if count is not None:
@@ -153,4 +166,4 @@ def _covered(text: str, fact: Fact) -> float:
     return max(len(said & of) / len(of) for wording in fact.wordings if (of := set(terms(wording))))
 
 
-__all__ = ["LEAST_REACHED", "MOST_CALLS", "Measured", "heard", "measure", "tells"]
+__all__ = ["LEAST_REACHED", "MOST_CALLS", "Measured", "follow", "heard", "measure", "tells"]

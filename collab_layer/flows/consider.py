@@ -12,19 +12,19 @@ the actor, nobody is served by asking.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from collab_layer.flows import recall
 from collab_layer.flows.ask import ask
 from collab_layer.flows.pending import Loaded
-from collab_layer.flows.plan import Plan, extract, may_be_told, scene
+from collab_layer.flows.plan import Plan, Scene, extract, may_be_told, scene
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import propagate
 from collab_layer.stages.asked import updates
-from collab_layer.stages.asked.telling import Memory, Receiver, Written
+from collab_layer.stages.asked.telling import Memory, Noted, Receiver, Written
 from collab_layer.stages.asked.updates import UpdateQuestion
 from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import Entity
@@ -74,7 +74,9 @@ def prepare(tools: Tools, loaded: Loaded) -> Asking | Plan:
         events = recall.recurring(tools, around) if tools.trigger == "recurrence" else recall.newest(around)
         if events is not None:
             receivers = recall.receivers(tools, around, events)
-            question = updates.ask(events.noted, receivers, nonce=secrets.token_hex(8), fanout=propagate.FANOUT)
+    if events is not None:
+        noted, receivers = _let_go(tools, around, events.noted, receivers)
+        question = updates.ask(noted, receivers, nonce=secrets.token_hex(8), fanout=propagate.FANOUT)
     whole = tuple(extract(tools, around))
     if events is None or question is None:
         return Plan(whole, around.policy)
@@ -93,6 +95,30 @@ def prepare(tools: Tools, loaded: Loaded) -> Asking | Plan:
         policy=around.policy,
         now=around.now,
     )
+
+
+def _let_go(
+    tools: Tools, around: Scene, noted: Sequence[Noted], receivers: Sequence[Receiver]
+) -> tuple[list[Noted], list[Receiver]]:
+    """Words as their owners let them go to everybody they may be told to: a provider is shown no more."""
+    if not tools.filters:
+        return list(noted), list(receivers)
+    names, actor = around.names, around.loaded.claim.entity
+    told = [one.id for one in receivers if one.part == "neighbour"]
+    shown: list[Noted] = []
+    for one in noted:
+        text, ended = one.text, one.ended
+        for reader in told:
+            text = None if text is None else _leaving(tools, names, reader, text, {one.principal})
+            ended = None if ended is None else _leaving(tools, names, reader, ended, {one.principal})
+        if text is not None and (ended is None) == (one.ended is None):
+            shown.append(replace(one, text=text, ended=ended))
+    out: list[Receiver] = []
+    for receiver in receivers:
+        texts = [_leaving(tools, names, actor, old.text, old.principals) for old in receiver.old]
+        kept = [replace(old, text=text) for old, text in zip(receiver.old, texts, strict=True) if text is not None]
+        out.append(replace(receiver, old=tuple(kept)))
+    return shown, out
 
 
 async def put(tools: Tools, tenant: str, asking: Asking) -> Plan | None:
@@ -116,7 +142,7 @@ def _item(tools: Tools, asking: Asking, one: Written, made_by: str) -> Item | No
     share = 1 / (len(one.events) + len(one.old))
     sources = [(event.source, event.principal, share) for event in one.events]
     sources += [(source, whose, share * weight) for old in one.old for source, whose, weight in old.sources]
-    text = _leaving(tools, asking, one.receiver.id, one.text, {whose for _, whose, _ in sources})
+    text = _leaving(tools, asking.names, one.receiver.id, one.text, {whose for _, whose, _ in sources})
     if text is None:
         return None
     reader = asking.names[one.receiver.id]
@@ -149,11 +175,13 @@ def _replaced(old: Sequence[Memory], principals: set[int]) -> str | None:
     return next((one.key for one in old if one.key is not None and principals <= one.principals), None)
 
 
-def _leaving(tools: Tools, asking: Asking, receiver: int, text: str, principals: set[int]) -> str | None:
-    """The text as every owner behind it lets it go."""
+def _leaving(
+    tools: Tools, names: Mapping[int, str] | Sequence[str], reader: int, text: str, principals: Collection[int]
+) -> str | None:
+    """The text as every owner behind it lets it go to one reader."""
     said: str | None = text
-    for whose in sorted(principals - {receiver}):
+    for whose in sorted(set(principals) - {reader}):
         if said is not None:
-            leaving = Leaving(Entity.parse(asking.names[whose]), Entity.parse(asking.names[receiver]), said)
+            leaving = Leaving(Entity.parse(names[whose]), Entity.parse(names[reader]), said)
             said = tools.leaving([leaving])[0]
     return said

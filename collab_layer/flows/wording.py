@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collab_layer.flows import view
 from collab_layer.flows.ask import ask
@@ -19,6 +19,7 @@ from collab_layer.flows.making import Made, Maker, permitted
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import syntheses
 from collab_layer.graph.derived import Item
+from collab_layer.plugins.specs import Leaving
 from collab_layer.stages.asked import facets
 from collab_layer.stages.asked.question import Question
 from collab_layer.stages.lessons import shorten
@@ -59,8 +60,10 @@ class Worded:
 def look(tools: Tools, maker: Maker, snippets: Sequence[Snippet]) -> list[Made] | Wording:
     """Facets made of the same material before, or a question to ask; nothing where no model can help."""
     asked = tools.models.get("memory")
-    usable = [snippet for snippet in snippets if snippet.level >= Level.RECORDS]
-    if asked is None or not usable:
+    if asked is None:
+        return []
+    usable = _leaving(tools, maker, [snippet for snippet in snippets if snippet.level >= Level.RECORDS])
+    if not usable:
         return []
     made_by = f"{asked.model.name}, prompt {facets.VERSION}"
     key = _key(maker, usable, made_by)
@@ -107,6 +110,20 @@ def kept(worded: Worded, maker: Maker, ids: Sequence[str]) -> tuple[str, Sequenc
     if worded.why is not None or maker.reading.index.generation != worded.wording.generation:
         return None
     return worded.wording.key, ids
+
+
+def _leaving(tools: Tools, maker: Maker, snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Snippets as their owners let them go: a provider is shown no more than the reader may be."""
+    if not tools.filters:
+        return list(snippets)
+    said = [(snippet, part) for snippet in snippets for part in ("text", "outcome") if getattr(snippet, part)]
+    owners = [view.entity_of(maker.reading, snippet.owner) for snippet, _ in said]
+    asked = [Leaving(o, maker.reader, getattr(snippet, part)) for o, (snippet, part) in zip(owners, said, strict=True)]
+    kept: dict[str, dict[str, str | None]] = {}
+    for (snippet, part), text in zip(said, tools.leaving(asked), strict=True):
+        kept.setdefault(snippet.source, {})[part] = text
+    vetoed = {source for source, parts in kept.items() if None in parts.values()}
+    return [replace(s, **kept.get(s.source, {})) for s in snippets if s.source not in vetoed]
 
 
 def _again(tools: Tools, maker: Maker, snippets: Sequence[Snippet], items: Sequence[Item]) -> list[Made]:

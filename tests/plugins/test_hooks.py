@@ -19,6 +19,7 @@ from collab_layer.ports.backend import Can
 from collab_layer.ports.models import ModelOptions
 from collab_layer.testing import ScriptedModel
 from collab_layer.types.entity import Entity
+from collab_layer.types.scope import Sharing
 
 
 def test_hook_collab_register_backends_describes_a_store_without_opening_it(site) -> None:
@@ -155,6 +156,33 @@ def test_hook_collab_register_share_filters_may_withhold_or_redact(site) -> None
     a, b = Entity("user", "a"), Entity("user", "b")
     kept = load().share_filters["mask"].filter([Leaving(a, b, "ticket 4711"), Leaving(a, b, "a secret")])
     assert kept == ["ticket …", None]
+
+
+@pytest.mark.parametrize("trigger", ["eager", "nightly"])
+def test_a_provider_is_shown_no_more_than_share_filters_let_go(site, sqlite_url, trigger) -> None:
+    site.install(
+        "mask",
+        """
+        def mask(items, /):
+            return [None if "secret" in item.text else item.text.replace("4711", "gone") for item in items]
+
+        @hookimpl
+        def collab_register_share_filters():
+            return [ShareFilterSpec("mask", "numbers out", mask)]
+        """,
+    )
+    model = ScriptedModel(lambda _prompt: {}, name="small")
+    settings = Settings(worker=False, trigger=trigger)
+    records = Sharing.within_tenant("records")
+    with CollabLayer.open(sqlite_url, sharing=records, memory_model=model, settings=settings) as layer:
+        for name in "abcd":
+            layer.observe(f"agent:{name}", text="Ticket 4711 about the login loop is solved", links=["topic:sso"])
+            layer.observe(f"agent:{name}", text="The secret of the login loop is a cookie", links=["topic:sso"])
+            layer.drain()
+        layer.context("agent:a")
+    shown = [prompt.data for prompt in model.prompts]
+    assert any("login loop" in data for data in shown)
+    assert not any("4711" in data or "secret" in data for data in shown)
 
 
 def test_hook_collab_register_sinks_is_told_ids_and_counts(site) -> None:

@@ -16,8 +16,9 @@ from collab_layer.types.entity import Entity
 from collab_layer_letta import mapping
 from collab_layer_letta.backend import LettaBackend
 from collab_layer_letta.client import Json
+from collab_layer_letta.plan import LABEL
 from collab_layer_letta.refusals import LabelTakenError, LettaGoneError
-from collab_layer_letta.signal import LABEL, Settled
+from collab_layer_letta.signal import Settled
 from collab_layer_letta.tool import Tool, checked_url, token_of
 
 OURS = "collab-entity"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,9 @@ MAX_LINKS = 8
 _TEXT_TOKENS = 50
 _QUERY_TOKENS = 60
 _FRAME_TOKENS = 12
+_NUMBER = re.compile(r"\d+")
+_ALIKE = 0.75
+"""Share of stems in common from which two facets say the same."""
 _TRIED = 4
 """Facets looked at, for each that may be returned."""
 
@@ -150,8 +154,9 @@ def read(
 
     Returns:
         The drafts, and how many parts of the reply were put right or left out: facets without
-        words or evidence, said twice, or too many; texts changed; ids that were not shown; owners
-        whose cited lines share no word with a facet where others' do.
+        words or evidence, with a number that their lines do not have, said twice or nearly, or too
+        many; texts changed; ids that were not shown; owners whose cited lines share no word with a
+        facet where others' do.
 
     Raises:
         ValueError: `delta` or `min_contributors` is out of range.
@@ -164,13 +169,14 @@ def read(
         text = clean(schema.without_ids(facet.text), max_tokens=_TEXT_TOKENS)
         lines = [line for line in dict.fromkeys(facet.support) if line in judge.members]
         repaired += len(facet.support) - len(lines)
-        if text is None or not lines:
+        if text is None or not lines or judge.invented(text, lines):
             repaired += 1
             continue
         repaired += (fold(text) in found) + (text != " ".join(facet.text.split()))
         found.setdefault(fold(text), (text, {}))[1].update(dict.fromkeys(lines))
     judged = [judge.draft(text, list(lines)) for text, lines in found.values()]
-    drafts = sorted((draft for draft, _ in judged if draft), key=lambda draft: -round(draft.confidence, 9))[:max_facets]
+    surest = sorted((draft for draft, _ in judged if draft), key=lambda draft: -round(draft.confidence, 9))
+    drafts = _distinct(surest)[:max_facets]
     return drafts, repaired + sum(refused for _, refused in judged) + len(judged) - len(drafts)
 
 
@@ -184,6 +190,12 @@ class _Judge:
         self.members: dict[str, list[tuple[str, Snippet]]] = {}
         for id_, snippet in shown.items():
             self.members.setdefault(id_.partition(".")[0], []).append((id_, snippet))
+
+    def invented(self, text: str, lines: Sequence[str]) -> bool:
+        """Whether it gives a number that none of the lines it cites has."""
+        cited = [member for line in lines for member in self.members[line]]
+        there = [f"{_words(snippet)} {' '.join(self.stems.get(id_, ()))}" for id_, snippet in cited]
+        return not set(_NUMBER.findall(text)) <= set(_NUMBER.findall(" ".join(there)))
 
     def draft(self, text: str, lines: Sequence[str]) -> tuple[Draft | None, int]:
         """The facet with all its sources, and how many owners cited for it are no evidence."""
@@ -212,6 +224,18 @@ class _Judge:
             quotes={s.source: words for s in used if (words := _words(s))},
             at={s.source: s.at for s in used},
         )
+
+
+def _distinct(drafts: Sequence[Draft]) -> list[Draft]:
+    """Those that say something else than every surer one."""
+    kept: dict[str, frozenset[str]] = {}
+    out: list[Draft] = []
+    for draft in drafts:
+        stems = frozenset(terms(draft.text)) or frozenset((fold(draft.text),))
+        if all(len(stems & other) < _ALIKE * len(stems | other) for other in kept.values()):
+            kept[draft.key] = stems
+            out.append(draft)
+    return out
 
 
 def _words(snippet: Snippet) -> str:

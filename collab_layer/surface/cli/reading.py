@@ -1,4 +1,4 @@
-"""Commands that read: `context`, `neighbors`, `rank`, `explain`."""
+"""Commands that read: `context`, `neighbors`, `rank`, `answer`, `explain`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("context")(context)
     app.command("neighbors")(neighbors)
     app.command("rank")(rank)
+    app.command("answer")(answer)
     app.command("explain")(explain)
 
 
@@ -97,6 +98,29 @@ def rank(
     columns = ("", "candidate", "score", "because")
     console().print(table(f"For {entity}", columns, rows, numeric=("", "score")))
     for sentence in ranking.degraded:
+        remark(f"incomplete: {sentence}")
+    return None
+
+
+def answer(
+    ctx: typer.Context,
+    entity: Who,
+    question: Annotated[str, typer.Argument(help="In words.")],
+    as_of: AsOf = None,
+    as_json: Json = False,
+) -> None:
+    """Answer from what an entity's neighbours noted, sentence by sentence with its evidence."""
+    with session_of(ctx).layer() as layer:
+        found = layer.answer(entity, question, as_of=moment(as_of))
+    if as_json:
+        return emit(found)
+    evidence = {facet.id: _evidence(facet) for facet in found.facets}
+    rows = [(claim.text, "\n".join(evidence[id_] for id_ in claim.facets if id_ in evidence)) for claim in found.claims]
+    if rows:
+        console().print(table(f"By {found.made_by}", ("claim", "evidence"), rows))
+    else:
+        sys.stdout.write("Not known.\n")
+    for sentence in found.degraded:
         remark(f"incomplete: {sentence}")
     return None
 

@@ -295,6 +295,27 @@ def test_one_owner_cannot_lend_others_to_its_own_claim():
     assert repaired == 3
 
 
+def test_a_number_that_no_cited_memory_has_is_invented():
+    question = ask(BUILD)
+    reply = said(("The Go build broke 9 times on checksums", ["m1", "m2"]), ("Go checksums differed", ["m2"]))
+    drafts, repaired = read(question, reply)
+    assert [draft.text for draft in drafts] == ["Go checksums differed"]
+    assert repaired == 1
+
+
+def test_a_number_of_a_cited_memory_stays():
+    question = ask([note(101, "Go 1.23 broke the build"), note(102, "The build with Go 1.23 fails")])
+    assert read(question, said(("Go 1.23 broke builds", ["m1", "m2"])))[0]
+
+
+def test_facets_that_say_nearly_the_same_are_one():
+    question = ask(BUILD)
+    reply = said(("The Go build broke on a stale checksum", ["m1"]), ("The Go build broke on stale checksums", ["m1"]))
+    drafts, repaired = read(question, reply)
+    assert len(drafts) == 1
+    assert repaired == 1
+
+
 def test_at_most_the_surest_are_kept():
     held = [holding(owner, link) for link in (1, 2, 3, 4) for owner in range(link)]
     reply = said(*((NAMES[link], ["m1", "m2", "m3", "m4"]) for link in (1, 2, 3, 4)))
