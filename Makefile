@@ -80,4 +80,4 @@ lock: $(STAMP) ## Pin what is installed now, with hashes and without an index ad
 	$(BIN)/uv pip compile --quiet --all-extras --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the environment and caches
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv $(LETTA) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build

@@ -91,7 +91,7 @@ async def measure(
     """
     began = time.perf_counter()
     data, steps = prepared(data_dir, 1)
-    wanted = _drawn(steps, users, seed)
+    wanted = drawn(steps, users, seed)
     with tempfile.TemporaryDirectory(prefix="collab-ablation-") as folder:
         url = str(Path(folder) / "ablation.db")
         settings = Settings(worker=False, trigger="nightly")
@@ -100,7 +100,7 @@ async def measure(
         async with plain:
             full = await AsyncCollabLayer.open(url, memory_model=memory, reasoning_model=reasoning, settings=settings)
             async with full:
-                names = _names(data)
+                names = titled(data)
                 desk = _Desk(data, names, plain, full, seed, len(wanted), progress)
                 cases: list[_Case] = []
                 async for trial in replay(plain, data, steps, progress, names.__getitem__):
@@ -114,12 +114,13 @@ async def measure(
     return Report(command, data.sha256, seed, name, rows)
 
 
-def _drawn(steps: Sequence[Step], users: int, seed: int) -> frozenset[int]:
+def drawn(steps: Sequence[Step], users: int, seed: int) -> frozenset[int]:
+    """Some of the users that are scored."""
     tested = sorted({trial.user for step in steps for trial in step.trials if not trial.fitting})
     return frozenset(random.Random(seed).sample(tested, min(users, len(tested))))
 
 
-def _names(data: DataSet) -> dict[int, Entity]:
+def titled(data: DataSet) -> dict[int, Entity]:
     """Items by their titles, since a model can make nothing of numbers."""
     out: dict[int, Entity] = {}
     taken: set[str] = set()
@@ -262,4 +263,4 @@ def _row(name: str, figure: metrics.Interval) -> Row:
     return Row(name, figure.value, figure.low, figure.high)
 
 
-__all__ = ["VARIANTS", "measure"]
+__all__ = ["KIND", "VARIANTS", "drawn", "measure", "titled"]

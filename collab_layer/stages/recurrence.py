@@ -16,18 +16,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from collab_layer.types.graph import Bools, Floats, Rows, Vectors
+from collab_layer.types.graph import Bools, Rows, Vectors
 
 COUNT = 4
 """Records of one matter that make it ripe. Measured in `bench.triggers`: see docs/evidence."""
 SHOWN = 12
 """Records of one matter that a model is shown at once."""
-SPREAD = 1.4
+TOGETHER = 2 / 3
+"""Share of a matter's other records that each of its records must be alike to."""
+SPREAD = 1.25
 """How far above the middle a likeness must lie, in steps from the middle to the 99th percentile."""
 LOW, HIGH = 0.25, 0.6
 """Bounds of the likeness: unrelated records never count, those that say the same always do."""
 FEW, SAMPLE = 16, 128
 """Records below which their likeness tells nothing about the embedder, and records looked at."""
+_LOOKED = 48
 _BLOCK = 8_192
 
 
@@ -64,7 +67,9 @@ def ripe(
     """The records of the one matter that has recurred most, if any has recurred enough.
 
     A new record that no model has read is ripe when it and the unread records that are alike to
-    it are `count` or more. Of several the one with most of them is taken, then the earliest row.
+    it are `count` or more, after those were left out, worst first, that are alike to less than
+    two thirds of the others: what merely resembles one of them belongs to another matter. Of
+    several ripe ones the one with most records is taken, then the earliest row.
 
     Args:
         vectors: As for `likeness`.
@@ -83,17 +88,32 @@ def ripe(
     if count < 2:
         raise ValueError(f"a matter recurs from 2 records on, not from {count}")
     unread = rows[~considered]
-    fresh = new[np.isin(new, unread)]
-    if not len(fresh) or len(unread) < count:
-        return None
-    cosine: Floats = (vectors[fresh] @ vectors[unread].T).astype(np.float64)
-    cosine[np.arange(len(fresh)), np.searchsorted(unread, fresh)] = np.inf  # alike to itself, whatever its rounding
-    alike = (cosine >= least).sum(axis=1)
-    best = int(np.lexsort((fresh, -alike))[0])
-    if alike[best] < count:
-        return None
-    order = np.lexsort((unread, -cosine[best]))
-    return unread[order[cosine[best, order] >= least]][:SHOWN]
+    best: Rows | None = None
+    for one in new[np.isin(new, unread)].tolist():
+        found = _matter(vectors, unread, one, least)
+        if len(found) >= count and (best is None or len(found) > len(best)):
+            best = found
+    return None if best is None else best[:SHOWN]
+
+
+def _matter(vectors: Vectors, unread: Rows, one: int, least: float) -> Rows:
+    """The record and those of its matter, most alike first."""
+    others = unread[unread != one]
+    cosine = vectors[others] @ vectors[one]
+    order = np.lexsort((others, -cosine))
+    near = others[order[cosine[order] >= least]][:_LOOKED]
+    rows = np.concatenate([np.array([one], unread.dtype), near])
+    alike = vectors[rows] @ vectors[rows].T >= least
+    alike[0], alike[:, 0] = True, True  # all are alike to the new one, whatever the rounding
+    np.fill_diagonal(alike, False)
+    kept = np.ones(len(rows), np.bool_)
+    while True:
+        ties = np.where(kept, alike[:, kept].sum(axis=1), len(rows))
+        ties[0] = len(rows)
+        worst = len(rows) - 1 - int(np.argmin(ties[::-1]))  # of equals the least like the new one
+        if ties[worst] >= TOGETHER * (kept.sum() - 1):
+            return rows[kept]
+        kept[worst] = False
 
 
 def _blocks(rows: Rows) -> Sequence[Rows]:

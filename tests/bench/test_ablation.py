@@ -99,3 +99,11 @@ def test_the_command_without_a_model_measures_the_rules(sequences, capsys):
     main(["bench", "lift", "--data", str(sequences), "--seeds", "1", "--json"])
     names = {row["name"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert "ml1m.pop9.ours.lift" in names
+
+
+def test_prompts_are_measured_without_a_model(sequences, capsys):
+    assert main(["bench", "prompts", "--data", str(sequences), "--users", "3", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["ml1m.rank.prompts"]["value"] == 3
+    assert 300 < rows["ml1m.synthesize.in_mean"]["value"] < 2_000
+    assert rows["ml1m.ranked_user.in_mean"]["ok"]

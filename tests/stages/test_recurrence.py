@@ -79,6 +79,18 @@ def test_of_two_ripe_matters_the_one_with_more_records_is_taken():
     assert all("VPN" in texts[row] and "сертификат" in texts[row] for row in found)
 
 
+def test_what_only_resembles_one_record_of_a_matter_does_not_make_it_ripe():
+    matter = np.array([[1, 0, 0, 0], [0.8, 0.6, 0, 0], [0.8, 0.55, 0.2, 0]])
+    stranger = np.array([[0.7, -0.7, 0, 0]])
+    vectors = np.concatenate([matter, stranger]).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    unread = np.zeros(4, np.bool_)
+    assert ripe(vectors, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=4) is None
+    found = ripe(vectors, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=3)
+    assert found is not None
+    assert sorted(found.tolist()) == [0, 1, 2]
+
+
 def test_no_more_than_a_model_is_shown_at_once():
     texts = [*OTHER, *[VPN[0]] * 30]
     found = look(texts, [len(texts) - 1])

@@ -4,7 +4,8 @@ In:   a layer of either kind, and a backend over a client of the same kind.
 Out:  one round: what agents remembered since is read, what their neighbours know is delivered,
       every signal block is looked at and repaired. `run` does that from time to time.
 
-Rounds never overlap within a keeper. A round that fails is told, and the next one is tried.
+A round that fails is told, and the next one is tried. Two rounds at once do no harm: what they
+write converges.
 """
 
 from __future__ import annotations

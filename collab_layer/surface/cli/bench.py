@@ -17,6 +17,10 @@ from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import console, emit, progress, remark, table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.progress import Progress, TaskID
+
     from collab_layer.bench.report import Report
 
 Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="An evaluation set as its publisher lays it out.")]
@@ -26,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     bench = typer.Typer(help="Measure what sharing and models are worth.", no_args_is_help=True)
     bench.command("lift")(lift)
+    bench.command("prompts")(prompts)
     app.add_typer(bench, name="bench")
 
 
@@ -50,13 +55,43 @@ def lift(
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
         return measure(data, seeds=seeds, as_json=as_json)
-    report = asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed))
+    return _print(asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed)), as_json)
+
+
+def prompts(
+    data: Data,
+    users: Annotated[int, typer.Option(min=2, help="Users whose prompts are laid out.")] = 30,
+    seed: Annotated[int, typer.Option(help="Draws the users.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """How long each stage's prompts are; no model is asked."""
+    from collab_layer.bench import prompts as measured
+
+    with progress() as bar:
+        report = asyncio.run(measured.measure(data, users=users, seed=seed, progress=_teller(bar)))
+    _print(report, as_json)
+
+
+def _print(report: Report, as_json: bool) -> None:
+    """The rows; exit status 1 where one misses its bar."""
     if as_json:
         emit(report.to_json())
     else:
-        rows = [(row.name, row.value, row.low, row.high, row.unit) for row in report.rows]
-        console().print(table(report.command, ("figure", "value", "low", "high", "unit"), rows))
-    return None
+        rows = [(row.name, row.value, row.low, row.high, row.unit, row.bar or "") for row in report.rows]
+        console().print(table(report.command, ("figure", "value", "low", "high", "unit", "bar"), rows))
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _teller(bar: Progress) -> Callable[[str, int, int], None]:
+    tasks: dict[str, TaskID] = {}
+
+    def tell(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=done, total=total)
+
+    return tell
 
 
 async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, seed: int) -> Report:
@@ -72,20 +107,13 @@ async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, 
     remark(f"About {users * (len(ablation.VARIANTS) + 2)} questions to {reasoning}.")
     asked = models.get("memory")
     with progress() as bar:
-        tasks: dict[str, object] = {}
-
-        def tell(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)  # pyright: ignore[reportArgumentType]  rich's own id
-
         return await ablation.measure(
             data,
             models["reasoning"].model,
             None if asked is None else asked.model,
             users=users,
             seed=seed,
-            progress=tell,
+            progress=_teller(bar),
         )
 
 

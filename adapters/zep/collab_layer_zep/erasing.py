@@ -1,0 +1,78 @@
+"""Remove facts with everything that Zep's interface lets one remove.
+
+In:   edges of a graph.
+Out:  what is left, by id: messages of threads, conclusions, episodes that other facts rest on.
+
+A fact's words also stand in the episode that it came from, and may be retold in the summaries
+of its two nodes. The words go first and at once, by an update; the rest are tasks, followed to
+their end. What was interrupted is done whole by asking again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from collab_layer_zep.client import Api, Json
+from collab_layer_zep.derived import BLANK, once
+
+
+class Eraser:
+    """Removes facts of one project."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def remove(self, graph: str, rows: Sequence[Json], attributes: Mapping[str, Any]) -> list[str]:
+        """Remove edges and the episodes that nothing else rests on.
+
+        Args:
+            graph: Where they are.
+            rows: The edges.
+            attributes: What they say until they are gone.
+
+        Returns:
+            Episodes that stay, each with the reason.
+        """
+        left: list[str] = []
+        for row in rows:
+            edge = str(row["uuid"])
+            said = {"fact": BLANK, "attributes": dict(attributes)}
+            await self._api.change_edge(graph, edge, once("blank", graph, edge, *sorted(attributes)), **said)
+        gone = {str(row["uuid"]) for row in rows}
+        for episode in dict.fromkeys(str(one) for row in rows for one in row.get("episode_uuids") or ()):
+            left += await self._episode(graph, episode, gone)
+        for edge in sorted(gone):
+            await self._api.drop_edge(graph, edge, once("drop", graph, edge))
+        return left
+
+    async def erase(self, graph: str, rows: Sequence[Json]) -> list[str]:
+        """Remove an owner's facts and what is retold of them; what stays, each with its reason."""
+        episodes = {str(one) for row in rows for one in row.get("episode_uuids") or ()}
+        retold = [
+            f"observation `{one['uuid']}`, which Zep drew from the same episodes"
+            async for one in self._api.observations(graph)
+            if episodes & {str(episode) for episode in one.get("episode_uuids") or ()}
+        ]
+        left = await self.remove(graph, rows, {})
+        for node in sorted({str(row[end]) for row in rows for end in ("source_node_uuid", "target_node_uuid")}):
+            held = await self._api.node(graph, node)
+            if held is not None and held.get("summary"):
+                await self._api.blank_node(graph, node, once("blank", graph, node, held["summary"]))
+        return [*left, *retold]
+
+    async def _episode(self, graph: str, episode: str, gone: set[str]) -> list[str]:
+        others = [
+            row async for row in self._api.all_edges(graph, episodes=[episode]) if str(row["uuid"]) not in gone
+        ]
+        if others:
+            return [f"episode `{episode}`, which {len(others)} other facts rest on"]
+        held = await self._api.episode(graph, episode)
+        if held is None:
+            return []
+        await self._api.drop_episode(graph, episode, once("drop", graph, episode))
+        thread = held.get("thread_uuid")
+        return [f"a message of thread `{thread}`; delete the thread"] if thread else []
+
+
+__all__ = ["Eraser"]
