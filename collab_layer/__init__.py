@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collab_layer.types.health import Health
     from collab_layer.types.interaction import Interaction
     from collab_layer.types.ranking import Ranking
+    from collab_layer.types.rules import RuleDiff, RuleSet
     from collab_layer.types.scope import Grant, Sharing
     from collab_layer.types.update import Lineage
     from collab_layer.types.upkeep import Consolidation
@@ -43,6 +44,8 @@ _HOME = {
     "MemoryRef": "collab_layer.types.entity",
     "Neighbor": "collab_layer.types.facet",
     "Ranking": "collab_layer.types.ranking",
+    "RuleDiff": "collab_layer.types.rules",
+    "RuleSet": "collab_layer.types.rules",
     "Sharing": "collab_layer.types.scope",
     "hookimpl": "collab_layer.plugins.hookspecs",
 }
@@ -66,6 +69,8 @@ __all__ = [
     "MemoryRef",
     "Neighbor",
     "Ranking",
+    "RuleDiff",
+    "RuleSet",
     "Sharing",
     "errors",
     "hookimpl",

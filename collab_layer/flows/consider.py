@@ -69,6 +69,7 @@ def may_ask(tools: Tools, loaded: Loaded) -> bool:
 def prepare(tools: Tools, loaded: Loaded) -> Asking | Plan:
     """A question about the claim, or what the rules tell where there is no reason to ask."""
     question: UpdateQuestion | None = None
+    noted: list[Noted] = []
     receivers: list[Receiver] = []
     with scene(tools, loaded) as around:
         events = recall.recurring(tools, around) if tools.trigger == "recurrence" else recall.newest(around)
@@ -80,8 +81,8 @@ def prepare(tools: Tools, loaded: Loaded) -> Asking | Plan:
     whole = tuple(extract(tools, around))
     if events is None or question is None:
         return Plan(whole, around.policy)
-    about = [one.source for one in events.noted]
-    named = {one.id for one in receivers} | {one.principal for one in events.noted}
+    about = [one.source for one in noted]
+    named = {one.id for one in receivers} | {one.principal for one in noted}
     named |= {whose for one in receivers for old in one.old for whose in old.principals}
     return Asking(
         question=question,

@@ -8,7 +8,7 @@ Out:  events with their words, receivers with what they know already; nothing th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -49,11 +49,18 @@ class Events:
         noted: Most important first.
         rows: Of their cards in the index.
         cards: All records of one matter, where that is what they are.
+        terms: Stems of the words of each.
     """
 
     noted: list[Noted]
     rows: Rows
     cards: tuple[int, ...] = ()
+    terms: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
+
+    def say(self, text: str) -> bool:
+        """Whether one of them has every word of a text, so that it would say nothing more."""
+        mine = frozenset(terms(text))
+        return any(mine <= of for of in self.terms)
 
 
 def newest(around: Scene) -> Events:
@@ -62,7 +69,7 @@ def newest(around: Scene) -> Events:
     telling = [event for event in loaded.news if quarantined(event.words) is None]
     latest = sorted(telling, key=lambda event: (-event.at, -event.id))[: updates.EVENTS]
     noted = [one for event in latest if (one := _noted(around, event)) is not None]
-    return Events(noted, _rows_of(around, [event for event in latest if event.words]))
+    return _events(noted, _rows_of(around, [event for event in latest if event.words]))
 
 
 def recurring(tools: Tools, around: Scene) -> Events | None:
@@ -86,7 +93,7 @@ def recurring(tools: Tools, around: Scene) -> Events | None:
     mine = {(event.backend, event.native_id): event for event in loaded.news}
     noted = [_recorded(around, found[number], row, mine) for number, row in zip(numbers, rows.tolist(), strict=True)
              if number in found]  # fmt: skip
-    return Events([one for one in noted if one is not None], rows, tuple(numbers))
+    return _events([one for one in noted if one is not None], rows, tuple(numbers))
 
 
 def receivers(tools: Tools, around: Scene, events: Events) -> list[Receiver]:
@@ -113,6 +120,10 @@ def seen(tools: Tools, around: Scene) -> Audience:
 
 
 # -- events ----------------------------------------------------------------------------
+
+
+def _events(noted: list[Noted], rows: Rows, numbers: tuple[int, ...] = ()) -> Events:
+    return Events(noted, rows, numbers, [frozenset(terms(f"{one.text} {one.ended or ''}")) for one in noted])
 
 
 def _noted(around: Scene, event: Pending) -> Noted | None:
@@ -187,7 +198,7 @@ def _receiver(
 
 def _told(around: Scene, id_: int, mine: Audience, theirs: Audience | None, events: Events) -> list[Memory]:
     """What it was told before about the same, as far as the actor and itself may read everybody behind it."""
-    about = {term for one in events.noted for term in terms(one.text)}
+    about = frozenset[str]().union(*events.terms)
     same = {one.source for one in events.noted}
     items = derived.current(around.connection, around.loaded.claim.tenant, id_, FacetKind.UPDATE, around.now)
     shared = {item.id: len(about & set(terms(item.text))) for item in items}
@@ -195,10 +206,10 @@ def _told(around: Scene, id_: int, mine: Audience, theirs: Audience | None, even
         item
         for item in items
         if shared[item.id] >= OLD_TERMS
-        and item.sources
-        and len(item.sources) <= OLD_SOURCES
+        and 0 < len(item.sources) <= OLD_SOURCES
         and not same & {source for source, _, _ in item.sources}
-        and all(seen_.level(one) >= Level.RECORDS for one in item.principals for seen_ in (mine, theirs) if seen_)
+        and all(who.level(one) >= Level.RECORDS for one in item.principals for who in (mine, theirs) if who)
+        and not events.say(item.text)
     ]
     good.sort(key=lambda item: (-shared[item.id], -item.at, item.id))
     return [_memory(item) for item in good[:OLD]]
@@ -222,14 +233,14 @@ def _own(around: Scene, id_: int, events: Events) -> list[Memory]:
     if centre is None or not len(rows):
         return []
     cosine = columns.vector[rows] @ centre
-    best = rows[np.lexsort((rows, -cosine))][:OLD]
+    best = rows[np.lexsort((rows, -cosine))][: 2 * OLD]
     best = best[columns.vector[best] @ centre >= OLD_LIKENESS]
     found = cards.texts(around.connection, around.loaded.claim.tenant, columns.id[best].tolist())
     out: list[Memory] = []
     for number in columns.id[best].tolist():
         card = found.get(number)
-        if card is not None and card.text:
-            text = lesson(card.text, links=_labels(around, card.links), outcome=card.outcome)
+        if card is not None and card.text and not events.say(card.text):
+            text = lesson(card.text, outcome=card.outcome)
             out.append(Memory(card_id(number), text, ((card_id(number), id_, 1.0),), links=card.links))
     return out
 

@@ -1,21 +1,14 @@
-"""The only module that imports zep-cloud; its blocking calls are moved to threads.
+"""What the store asks of Zep, by the SDK: the only module that knows its methods.
 
 In:   a `Zep` or `AsyncZep`, and plain values.
 Out:  plain dicts; failures as our errors, without any text of a memory.
-
-Reads are repeated by the SDK as the client is set up. Writes never are: it takes a conflict
-(409) for something to send again. They carry an idempotency key that follows from what they
-write, and are followed to the end of their task.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from importlib import metadata
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 from collab_layer_zep.versions import check_address, check_sdk
 
@@ -27,26 +20,15 @@ from zep_cloud.graph.client import AsyncGraphClient, GraphClient  # noqa: E402
 from zep_cloud.thread.client import AsyncThreadClient, ThreadClient  # noqa: E402
 from zep_cloud.types import Edge, EdgeListFilters, EdgeSearchFilters  # noqa: E402
 
-from collab_layer.errors import BackendTimeoutError, InputError  # noqa: E402
-from collab_layer_zep.failures import failures  # noqa: E402
-from collab_layer_zep.refusals import ZepGoneError, ZepTaskError  # noqa: E402
+from collab_layer.errors import InputError  # noqa: E402
 from collab_layer_zep.times import Condition  # noqa: E402
+from collab_layer_zep.wire import PAGE, Json, Page, Wire, given, plain  # noqa: E402
 
-Json = dict[str, Any]
-PAGE: Final = 100
-"""Items of one page; Zep allows no more."""
 SEARCH_PAGE: Final = 50
 MAX_QUERY: Final = 400
 """Characters of a search."""
-_POLL_S: Final = (0.05, 2.0)
-_DONE: Final = frozenset({"succeeded", "partial", "failed"})
-
-
-class Page(NamedTuple):
-    """Some items, and the cursor of the next page; None at the end."""
-
-    rows: list[Json]
-    cursor: str | None
+VISIBLE_S: Final = (0.1, 0.4, 1.5)
+"""How long what was stored may take to be seen, before it is taken to be missing."""
 
 
 def made(api_key: str | None, base_url: str | None) -> Any:
@@ -62,7 +44,7 @@ def made(api_key: str | None, base_url: str | None) -> Any:
         raise InputError("Zep wants a key: pass `api_key`, or set ZEP_API_KEY") from error
 
 
-class Api:
+class Api(Wire):
     """One Zep project.
 
     Args:
@@ -80,10 +62,7 @@ class Api:
         if not isinstance(client, (Zep, AsyncZep)):
             raise InputError(f"{type(client).__name__} is none of zep_cloud's Zep, AsyncZep")
         check_address(name, address_of(client))
-        self.client, self.name = client, name
-        self._task_timeout_s = task_timeout_s
-        self._read: Json = {"timeout": timeout_s}
-        self._write: Json = {"timeout": timeout_s, "max_retries": 0}
+        super().__init__(client, name, timeout_s, task_timeout_s)
 
     @property
     def is_async(self) -> bool:
@@ -94,31 +73,31 @@ class Api:
 
     async def user_named(self, user_id: str) -> Json | None:
         """A user by its `user_id`."""
-        return await self._find(self.client.user.lookup, user_id=user_id)
+        return await self.find(self.client.user.lookup, user_id=user_id)
 
     async def user(self, uuid: str) -> Json | None:
         """A user by uuid."""
-        return await self._find(self.client.user.get, uuid)
+        return await self.find(self.client.user.get, uuid)
 
     async def thread(self, uuid: str) -> Json | None:
         """A thread by uuid."""
-        return await self._find(self.client.thread.get, uuid)
+        return await self.find(self.client.thread.get, uuid)
 
     async def graph(self, uuid: str) -> Json | None:
         """A graph by its uuid, or by that of its user."""
-        return await self._find(self.client.graph.get, uuid)
+        return await self.find(self.client.graph.get, uuid)
 
     def users(self) -> AsyncGenerator[Json]:
         """Every user."""
-        return self._each(self.client.user.list)
+        return self.each(self.client.user.list)
 
     def graphs(self, search: str | None = None) -> AsyncGenerator[Json]:
         """Every graph, or those that have a text in their name, id or description."""
-        return self._each(self.client.graph.list, **({} if search is None else {"search": search}))
+        return self.each(self.client.graph.list, **({} if search is None else {"search": search}))
 
     async def some(self, kind: str) -> int:
         """How many `user`s or `graph`s there are, as far as Zep says it; 0 if there is none."""
-        page = await self._ask(getattr(self.client, kind).list, self._read, page_size=1)
+        page = await self.ask(getattr(self.client, kind).list, page_size=1)
         rows = list(page.items or ())
         return max(len(rows), getattr(page.response, "total_size", None) or 0)
 
@@ -126,17 +105,28 @@ class Api:
 
     async def edges(self, graph: str, cursor: str | None = None, **filters: Any) -> Page:
         """One page of a graph's edges by uuid; see `conditions` for filters."""
-        asked = {"page_size": PAGE, "order_by": "uuid", "order": "asc", "filters": conditions(EdgeListFilters, **filters)}
-        return await self._page(self.client.graph.edge.list, graph, cursor=cursor, **_given(asked))
+        asked = {
+            "page_size": PAGE,
+            "order_by": "uuid",
+            "order": "asc",
+            "filters": conditions(EdgeListFilters, **filters),
+        }
+        return await self.page(self.client.graph.edge.list, graph, cursor=cursor, **given(asked))
 
     def all_edges(self, graph: str, **filters: Any) -> AsyncGenerator[Json]:
         """Every edge of a graph."""
-        return self._each(self.client.graph.edge.list, graph, **_given({"filters": conditions(EdgeListFilters, **filters)}))
+        return self.each(
+            self.client.graph.edge.list, graph, **given({"filters": conditions(EdgeListFilters, **filters)})
+        )
 
     async def search(self, graph: str, query: str, cursor: str | None = None, **filters: Any) -> Page:
         """One page of what Zep finds, best first."""
-        asked = {"query": query[:MAX_QUERY], "page_size": SEARCH_PAGE, "filters": conditions(EdgeSearchFilters, **filters)}
-        return await self._page(self.client.graph.search_edges, graph, cursor=cursor, **_given(asked))
+        asked = {
+            "query": query[:MAX_QUERY],
+            "page_size": SEARCH_PAGE,
+            "filters": conditions(EdgeSearchFilters, **filters),
+        }
+        return await self.page(self.client.graph.search_edges, graph, cursor=cursor, **given(asked))
 
     async def add_edges(self, graph: str, edges: Sequence[Json], once: str) -> list[Json]:
         """Add at most 100 edges as they are, without a language model, and wait until they are stored.
@@ -144,154 +134,94 @@ class Api:
         Raises:
             ZepTaskError: They were not.
         """
-        given = [EdgeInput.model_validate(edge) for edge in edges]
-        added = await self._put(self.client.graph.edge.add, graph, edges=given, deduplicate=False, once=once)
-        return [_plain(edge) for edge in added.edges or ()]
+        sent = [EdgeInput.model_validate(edge) for edge in edges]
+        added = await self.put(self.client.graph.edge.add, graph, edges=sent, deduplicate=False, once=once)
+        return [plain(edge) for edge in added.edges or ()]
 
     async def edge(self, graph: str, edge: str) -> Json | None:
         """An edge by uuid."""
-        return await self._find(self.client.graph.edge.get, graph, edge)
+        return await self.find(self.client.graph.edge.get, graph, edge)
 
     async def change_edge(self, graph: str, edge: str, once: str, **fields: Any) -> bool:
         """Change a fact's words or merge attributes, None removes one; False if it is gone."""
-        return await self._gone(self._put(self.client.graph.edge.update, graph, edge, once=once, **fields))
+        return await self.gone(self.put(self.client.graph.edge.update, graph, edge, once=once, **fields))
 
     async def drop_edge(self, graph: str, edge: str, once: str) -> bool:
         """Delete a fact and wait until it is; False if it was gone."""
-        return await self._gone(self._put(self.client.graph.edge.delete, graph, edge, once=once))
+        return await self.gone(self.put(self.client.graph.edge.delete, graph, edge, once=once))
 
     # -- nodes, episodes, what is retold ---------------------------------------------------------
 
     def nodes(self, graph: str) -> AsyncGenerator[Json]:
         """Every node of a graph."""
-        return self._each(self.client.graph.node.list, graph)
+        return self.each(self.client.graph.node.list, graph)
 
     async def node(self, graph: str, node: str) -> Json | None:
         """A node by uuid."""
-        return await self._find(self.client.graph.node.get, graph, node)
+        return await self.find(self.client.graph.node.get, graph, node)
 
     async def node_named(self, graph: str, name: str) -> str | None:
         """The uuid of a node that has exactly a name, among those that Zep finds first."""
-        page = await self._page(
+        page = await self.page(
             self.client.graph.search_nodes, graph, query=name[:MAX_QUERY], page_size=SEARCH_PAGE, cursor=None
         )
         return min((str(row["uuid"]) for row in page.rows if row.get("name") == name), default=None)
 
     async def node_of_user(self, user: str) -> str | None:
         """The uuid of the node that stands for a user in its graph."""
-        row = await self._find(self.client.user.get_node, user)
+        row = await self.find(self.client.user.get_node, user)
         return None if row is None else str(row["uuid"])
 
     async def drop_node(self, graph: str, node: str, once: str) -> bool:
         """Delete a node with its edges; False if it was gone."""
-        return await self._gone(self._put(self.client.graph.node.delete, graph, node, once=once))
+        return await self.gone(self.put(self.client.graph.node.delete, graph, node, once=once))
 
     async def add_nodes(self, graph: str, names: Sequence[str], once: str) -> dict[str, str]:
         """Add nodes; their uuids by name."""
-        given = [NodeInput(name=name) for name in names]
-        added = await self._put(self.client.graph.node.add, graph, nodes=given, once=once)
+        sent = [NodeInput(name=name) for name in names]
+        added = await self.put(self.client.graph.node.add, graph, nodes=sent, once=once)
         return {name: str(one.uuid_) for name, one in zip(names, added.nodes or (), strict=True)}
 
     async def blank_node(self, graph: str, node: str, once: str) -> bool:
         """Empty a node's summary; False if it is gone."""
-        return await self._gone(self._put(self.client.graph.node.update, graph, node, summary="", once=once))
+        return await self.gone(self.put(self.client.graph.node.update, graph, node, summary="", once=once))
 
     async def episode(self, graph: str, episode: str) -> Json | None:
         """An episode by uuid."""
-        return await self._find(self.client.graph.episode.get, graph, episode)
+        return await self.find(self.client.graph.episode.get, graph, episode)
 
     async def drop_episode(self, graph: str, episode: str, once: str) -> bool:
         """Delete an episode with the facts that rest on nothing else; False if it was gone."""
-        return await self._gone(self._put(self.client.graph.episode.delete, graph, episode, once=once))
+        return await self.gone(self.put(self.client.graph.episode.delete, graph, episode, once=once))
 
     def observations(self, graph: str) -> AsyncGenerator[Json]:
         """What Zep concluded from a graph's episodes."""
-        return self._each(self.client.graph.observation.list, graph)
+        return self.each(self.client.graph.observation.list, graph)
 
     # -- reserved graphs ---------------------------------------------------------------------------
 
     async def make_graph(self, name: str, description: str, once: str) -> str:
         """Make a standalone graph; its uuid."""
-        return str((await self._put(self.client.graph.create, name=name, description=description, once=once)).uuid_)
+        return str((await self.put(self.client.graph.create, name=name, description=description, once=once)).uuid_)
 
     async def set_edge_types(self, graph: str, types: Sequence[Json], once: str) -> None:
         """Say which edges, with which attributes, a graph takes."""
-        given = [EdgeType.model_validate(one) for one in types]
-        await self._put(self.client.graph.set_ontology, graph, edge_types=given, entity_types=[], once=once)
+        sent = [EdgeType.model_validate(one) for one in types]
+        await self.put(self.client.graph.set_ontology, graph, edge_types=sent, entity_types=[], once=once)
 
     async def drop_graph(self, graph: str, once: str) -> bool:
         """Delete a graph with all in it and wait until it is; False if it was gone."""
-        return await self._gone(self._put(self.client.graph.delete, graph, once=once))
+        return await self.gone(self.put(self.client.graph.delete, graph, once=once))
 
     # -- groups --------------------------------------------------------------------------------------
 
     def groups(self) -> AsyncGenerator[Json]:
         """Every managed user group."""
-        return self._each(self.client.user_group.list)
+        return self.each(self.client.user_group.list)
 
     def members(self, group: str) -> AsyncGenerator[Json]:
         """The users of a group."""
-        return self._each(self.client.user_group.list_members, group)
-
-    # -- how it is done ------------------------------------------------------------------------------
-
-    async def _put(self, method: Any, *args: Any, once: str, **fields: Any) -> Any:
-        """Write, once, and follow the task if there is one."""
-        answer = await self._ask(method, self._write, *args, idempotency_key=once, **fields)
-        task = getattr(answer, "task", None)
-        if task is not None and task.uuid_ is not None:
-            await self._follow(str(task.uuid_), str(task.status))
-        return answer
-
-    async def _follow(self, task: str, status: str) -> None:
-        pause, until = _POLL_S[0], time.monotonic() + self._task_timeout_s
-        error: Any = None
-        while status not in _DONE:
-            if time.monotonic() >= until:
-                why = f"task `{task}` is still {status} after {self._task_timeout_s:g} s"
-                raise BackendTimeoutError(self.name, why)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _POLL_S[1])
-            found = await self._ask(self.client.task.get, self._read, task)
-            status, error = str(found.status), found.error
-        if status != "succeeded":
-            code = getattr(error, "code", None)
-            raise ZepTaskError(self.name, task, f"ended as {status}" + (f" ({code})" if code else ""))
-
-    async def _gone(self, writing: Any) -> bool:
-        try:
-            await writing
-        except ZepGoneError:
-            return False
-        return True
-
-    async def _find(self, method: Any, *args: Any, **fields: Any) -> Json | None:
-        try:
-            return _plain(await self._ask(method, self._read, *args, **fields))
-        except ZepGoneError:
-            return None
-
-    async def _page(self, method: Any, *args: Any, cursor: str | None, **fields: Any) -> Page:
-        page = await self._ask(method, self._read, *args, **({} if cursor is None else {"cursor": cursor}), **fields)
-        after = getattr(page.response, "next_cursor", None) or None
-        return Page([_plain(item) for item in page.items or ()], after)
-
-    async def _each(self, method: Any, *args: Any, **fields: Any) -> AsyncGenerator[Json]:
-        cursor, seen = None, set[str]()
-        while True:
-            page = await self._page(method, *args, cursor=cursor, page_size=PAGE, **fields)
-            for row in page.rows:
-                yield row
-            cursor = page.cursor
-            if cursor is None or cursor in seen:
-                return
-            seen.add(cursor)
-
-    async def _ask(self, method: Any, options: Json, *args: Any, **fields: Any) -> Any:
-        with failures(self.name):
-            if inspect.iscoroutinefunction(method):
-                return await method(*args, **fields, request_options=options)
-            return await asyncio.to_thread(method, *args, **fields, request_options=options)
+        return self.each(self.client.user_group.list_members, group)
 
 
 def conditions(
@@ -312,7 +242,7 @@ def conditions(
     said: Json = {}
     if at:
         groups = [
-            {"all_of": [_given({"field": field, "operator": op, "value": value}) for field, op, value in group]}
+            {"all_of": [given({"field": field, "operator": op, "value": value}) for field, op, value in group]}
             for group in at
         ]
         said["date_filters"] = {"any_of": groups}
@@ -330,17 +260,8 @@ def edge_of(**fields: Any) -> Edge:
 
 def address_of(client: Any) -> str:
     """The address a client talks to; empty where it does not say."""
-    wrapper = getattr(client, "_client_wrapper", None)
+    wrapper: Any = getattr(client, "_client_wrapper", None)
     return str(wrapper.get_base_url()) if hasattr(wrapper, "get_base_url") else ""
-
-
-def _plain(model: Any) -> Json:
-    """A value of the SDK under the names the API uses."""
-    return cast("Json", model.model_dump(by_alias=True))
-
-
-def _given(fields: Mapping[str, Any]) -> Json:
-    return {key: value for key, value in fields.items() if value is not None}
 
 
 __all__ = [
@@ -353,6 +274,7 @@ __all__ = [
     "GraphClient",
     "Json",
     "Page",
+    "VISIBLE_S",
     "ThreadClient",
     "Zep",
     "address_of",

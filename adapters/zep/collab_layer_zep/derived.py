@@ -25,8 +25,6 @@ KEY: Final = "collab_key"
 """Attribute with the key that an item was written under."""
 PEERS: Final = "peers"
 SIGNAL, UPDATE = "COLLAB_SIGNAL", "COLLAB_UPDATE"
-BLANK: Final = "(taken back)"
-"""What stands in place of a text between being taken back and being deleted."""
 MAX_LISTED: Final = 20
 """At most so many ids in an attribute."""
 
@@ -106,7 +104,6 @@ def once(*parts: object) -> str:
 
 
 __all__ = [
-    "BLANK",
     "KEY",
     "PEERS",
     "SIGNAL",

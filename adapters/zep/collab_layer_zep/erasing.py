@@ -10,11 +10,12 @@ their end. What was interrupted is done whole by asking again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from collab_layer_zep.client import Api, Json
-from collab_layer_zep.derived import BLANK, once
+from collab_layer_zep.derived import once
+from collab_layer_zep.mapping import BLANK
 
 
 class Eraser:
@@ -34,11 +35,19 @@ class Eraser:
         Returns:
             Episodes that stay, each with the reason.
         """
-        left: list[str] = []
         for row in rows:
             edge = str(row["uuid"])
-            said = {"fact": BLANK, "attributes": dict(attributes)}
+            said = {"fact": BLANK} | ({"attributes": dict(attributes)} if attributes else {})
             await self._api.change_edge(graph, edge, once("blank", graph, edge, *sorted(attributes)), **said)
+        return await self._drop(graph, rows)
+
+    async def finish(self, rows: Iterable[Json]) -> None:
+        """Delete edges that were blanked before, by somebody who did not get further."""
+        for row in rows:
+            await self._drop(str(row["graph_uuid"]), [row])
+
+    async def _drop(self, graph: str, rows: Sequence[Json]) -> list[str]:
+        left: list[str] = []
         gone = {str(row["uuid"]) for row in rows}
         for episode in dict.fromkeys(str(one) for row in rows for one in row.get("episode_uuids") or ()):
             left += await self._episode(graph, episode, gone)
@@ -62,9 +71,7 @@ class Eraser:
         return [*left, *retold]
 
     async def _episode(self, graph: str, episode: str, gone: set[str]) -> list[str]:
-        others = [
-            row async for row in self._api.all_edges(graph, episodes=[episode]) if str(row["uuid"]) not in gone
-        ]
+        others = [row async for row in self._api.all_edges(graph, episodes=[episode]) if str(row["uuid"]) not in gone]
         if others:
             return [f"episode `{episode}`, which {len(others)} other facts rest on"]
         held = await self._api.episode(graph, episode)

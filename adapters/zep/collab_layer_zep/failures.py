@@ -29,6 +29,7 @@ from collab_layer_zep.refusals import (
 )
 from collab_layer_zep.versions import ADDRESS, END_OF_V3
 
+
 @contextmanager
 def failures(store: str) -> Generator[None]:
     """Turn what is raised inside into our errors.
@@ -96,7 +97,8 @@ def _short(value: object) -> str | None:
 
 
 def _after(headers: Any) -> float | None:
-    given = {str(key).lower(): value for key, value in (headers or {}).items()}.get("retry-after", "")
+    held = cast("Mapping[str, str]", headers or {})
+    given = {key.lower(): value for key, value in held.items()}.get("retry-after", "")
     try:
         return max(0.0, float(given))
     except ValueError:

@@ -32,6 +32,8 @@ RESERVED: Final = "collab:for:"
 """Begins the name of a graph that holds what was derived for an entity."""
 LINKS: Final = "collab_links"
 """Attribute of a fact with explicit links: entities, as a list or separated by commas."""
+BLANK: Final = "(taken back)"
+"""What stands in place of a text between being taken back and being deleted."""
 RETRACTED: Final = "collab_retracted_at"
 """Attribute of a fact that is not to be read any more."""
 
@@ -123,7 +125,9 @@ def record(
         None for what is no fact of the owner's: no words, an edge to an episode, retracted.
     """
     text, attributes = row.get("fact"), _attributes(row)
-    if not isinstance(text, str) or not text.strip() or row.get("scope") == "episodic" or attributes.get(RETRACTED):
+    if not isinstance(text, str) or not text.strip() or text == BLANK:
+        return None
+    if row.get("scope") == "episodic" or attributes.get(RETRACTED):
         return None
     links = links_of(attributes.get(LINKS), owner)
     ref = Ref(graph, str(row["uuid"]))
@@ -174,6 +178,7 @@ def _percent(found: re.Match[str]) -> str:
 
 
 __all__ = [
+    "BLANK",
     "BY_UUID",
     "LINKS",
     "RESERVED",

@@ -44,9 +44,7 @@ class Reader:
                 found.setdefault(record.ref.id, (record, span))
         return found
 
-    def held(
-        self, owner: Entity, graph: str, rows: Iterable[Mapping[str, Any]], at: datetime
-    ) -> list[MemoryRecord]:
+    def held(self, owner: Entity, graph: str, rows: Iterable[Mapping[str, Any]], at: datetime) -> list[MemoryRecord]:
         """The records that held at a time, in the order of the edges."""
         return [record for record, span in self.records(owner, graph, rows).values() if span.holds(at)]
 
