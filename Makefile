@@ -13,16 +13,16 @@ export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False
 export GRAPHITI_TELEMETRY_ENABLED := false
 
-.PHONY: help demo test test-slow test-llm test-graphiti test-letta test-all check format examples lock clean
+.PHONY: help demo test test-slow test-llm test-graphiti test-letta test-zep test-all check format examples lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml adapters/mem0/pyproject.toml adapters/graphiti/pyproject.toml adapters/letta/pyproject.toml
+$(STAMP): pyproject.toml adapters/mem0/pyproject.toml adapters/graphiti/pyproject.toml adapters/letta/pyproject.toml adapters/zep/pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta \
-	  || $(BIN)/python -m pip install --quiet -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta -e adapters/zep \
+	  || $(BIN)/python -m pip install --quiet -e '.[dev,postgres]' -e adapters/mem0 -e 'adapters/graphiti[server]' -e adapters/letta -e adapters/zep
 	touch $@
 
 .venv: $(STAMP) ## Create the environment
@@ -57,6 +57,9 @@ $(LETTA)/.installed: $(STAMP) $(LETTA_KIT)/letta_server.py $(LETTA_KIT)/requirem
 
 test-letta: $(LETTA)/.installed ## Only what runs over a real Letta server
 	$(BIN)/python -m pytest -n 0 -m letta --timeout 600 adapters/letta/tests
+
+test-zep: $(STAMP) ## Only Zep, on a contract server; on Zep Cloud with COLLAB_LIVE=1 and ZEP_API_KEY
+	$(PYTEST) -rs adapters/zep/tests
 
 test-all: $(STAMP) ## Everything
 	$(PYTEST) -m "not llm and not letta"

@@ -5,6 +5,8 @@ Each can come from the environment with the prefix `COLLAB_`, for example `COLLA
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -85,6 +87,9 @@ class Settings(BaseSettings):
         ranking: How the reasoning model is asked: all candidates at once, or one at a time.
         consolidate_hour_utc: The hour after which an idle worker tidies each tenant once a day; `never` or
             None leaves it to `collab consolidate`.
+        key_file: The key that receipts of erasures are signed with; made on first use. None: beside the
+            SQLite file, as `collab.db.receipt-key`; for PostgreSQL in the user's configuration folder.
+        injection_days: How long it is kept which items went into which answer, in days; 0 keeps nothing.
         serve: Limits of `collab serve`: `COLLAB_SERVE_RATE`, `COLLAB_SERVE_MAX_BODY_BYTES`, …
     """
 
@@ -104,8 +109,25 @@ class Settings(BaseSettings):
     recurrence_count: int = Field(default=4, ge=2, le=100)
     ranking: Literal["listwise", "pointwise"] = "listwise"
     consolidate_hour_utc: Annotated[int | None, BeforeValidator(_hour)] = Field(default=3, ge=0, le=23)
+    key_file: Path | None = None
+    injection_days: int = Field(default=90, ge=0, le=3_650)
     serve: ServeSettings = ServeSettings()
 
     def rule_file(self) -> Path | None:
         """The file that `rules` names, None if it is a preset."""
         return Path(self.rules) if self.rules.endswith(".json") else None
+
+    def receipt_key(self, sqlite_file: str | None, url: str) -> Path:
+        """Where the key lies that receipts are signed with.
+
+        Args:
+            sqlite_file: The database's file; None for PostgreSQL.
+            url: The database's URL without its password; each database has a key of its own.
+        """
+        if self.key_file is not None:
+            return self.key_file.expanduser()
+        if sqlite_file is not None:
+            return Path(f"{sqlite_file}.receipt-key")
+        home = os.environ.get("XDG_CONFIG_HOME") or os.environ.get("APPDATA")
+        folder = Path(home) if home else Path.home() / ".config"
+        return folder / "collab-layer" / f"receipts-{hashlib.sha256(url.encode()).hexdigest()[:12]}.key"

@@ -8,6 +8,8 @@
     │   └── DataSetError           a folder of evaluation data cannot be used
     ├── NotPermittedError          no grant allows it; nothing was read
     ├── TokenRefusedError          an access token that does not hold, for whatever reason
+    ├── ReceiptError               an erasure receipt that does not hold
+    ├── KeyFileError               the key that receipts are signed with cannot be used
     ├── UnsupportedError           the store does not promise that ability
     ├── PluginError                a plugin could not be loaded; carries its name
     ├── StoreError                 our own database
@@ -121,6 +123,26 @@ class TokenRefusedError(CollabError):
 
     def __init__(self) -> None:
         super().__init__("the access token does not hold; ask the operator for a new one")
+
+
+class ReceiptError(CollabError):
+    """An erasure receipt that is damaged, was changed, or was signed by somebody else."""
+
+    code = "receipt"
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"the receipt does not hold: {why}")
+
+
+class KeyFileError(CollabError):
+    """The key that receipts are signed with cannot be read or made; what was erased stays erased."""
+
+    code = "key_file"
+
+    def __init__(self, path: str, why: str) -> None:
+        self.path, self.why = path, why
+        super().__init__(f"the key file `{path}`: {why}; set COLLAB_KEY_FILE to one that can be used")
 
 
 class UnsupportedError(CollabError):

@@ -21,7 +21,7 @@ from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
 from collab_layer.flows import answer as answer_flow
-from collab_layer.flows import bring, erase, explain, fit, offer, ready, share, tokens, work
+from collab_layer.flows import attest, bring, erase, explain, fit, offer, ready, received, review, share, tokens, work
 from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import models as models_flow
@@ -30,6 +30,8 @@ from collab_layer.flows import rank as rank_flow
 from collab_layer.flows import rules as rules_flow
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import Request
+from collab_layer.flows.injections import InjectionLog
+from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.store import GraphStore
@@ -47,8 +49,10 @@ from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
+from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.ranking import Ranking
+from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
 from collab_layer.types.time import utc
@@ -436,6 +440,70 @@ class AsyncCollabLayer:
         self._core.nudge()
         return receipt
 
+    async def receipt(self, id: str) -> ErasureReceipt:
+        """A receipt as it stands now: signed, and complete once every copy in a store is gone.
+
+        Whoever has the id may read it; names and ids are in it as salted hashes only.
+
+        Raises:
+            UnknownIdError: No such receipt in this tenant.
+            KeyFileError: It is not signed yet, and the key cannot be used.
+        """
+        return await attest.receipt(self._alive(), self.tenant, _id(id))
+
+    async def receipt_key(self) -> str:
+        """The public part of the key that signs receipts, as PEM; the key is made if it is not there.
+
+        Raises:
+            KeyFileError: The key file cannot be read or made.
+        """
+        return await attest.public_key(self._operator("ask for the key of"))
+
+    async def quarantined(self) -> list[Quarantined]:
+        """Every record that is held back since it reads like an order to a model, newest first."""
+        return await review.listed(self._operator("review the quarantine of"), self.tenant)
+
+    async def release(self, id: str) -> None:
+        """Show a record that was held back, from the next read on, to whom its owner's grants let.
+
+        It stays released until its text changes. Prompts to a model of ours still leave it out.
+
+        Raises:
+            UnknownIdError: No such record is held back.
+        """
+        await review.release(self._operator("review the quarantine of"), self.tenant, _id(id))
+        self._core.nudge()
+
+    async def drop_quarantined(self, id: str) -> ErasureReceipt:
+        """Erase a record that is held back, as `forget` does.
+
+        Raises:
+            UnknownIdError: No such record is held back.
+        """
+        receipt = await review.drop(self._operator("review the quarantine of"), self.tenant, _id(id))
+        self._core.nudge()
+        return receipt
+
+    async def injections(
+        self, entity: EntityLike | None = None, since: datetime | None = None, limit: int = 1_000
+    ) -> list[Injection]:
+        """Answers that carried something of others, newest first: who got which items, when, for what.
+
+        Args:
+            entity: Whom the answers were made for, or who asked. None: everybody, for the operator;
+                a principal sees its own.
+            since: Leaves older ones out; none is kept longer than `injection_days`.
+            limit: The most to return, 1 to 100,000.
+
+        Raises:
+            NotPermittedError: A principal asks for somebody else's.
+        """
+        if not 1 <= limit <= 100_000:
+            raise InputError(f"limit must be in [1, 100000], not {limit}")
+        of = None if entity is None else Entity.parse(entity)
+        start = None if since is None else utc(since)
+        return await received.injections_of(self._alive(), self._scope, of, start, limit)
+
     async def issue_token(
         self, principal: EntityLike, purpose: str | None = None, until: datetime | None = None
     ) -> NewToken:
@@ -601,6 +669,7 @@ class AsyncCollabLayer:
                 await model.aclose()
         # Off the caller's loop: it waits for what the threads have in hand.
         await asyncio.to_thread(core.tools.threads.shutdown)
+        await asyncio.to_thread(core.tools.log.close)
         await asyncio.to_thread(core.tools.store.close)
 
     async def __aenter__(self) -> Self:
@@ -667,6 +736,8 @@ async def _compose(
         embedder=used,
         rules=book,
         threads=threads,
+        keys=KeyFile(settings.receipt_key(*_database(store))),
+        log=InjectionLog(store.database, threads, settings.injection_days),
         linkers=list(plugins.linkers.values()),
         features=list(plugins.features.values()),
         filters=list(plugins.share_filters.values()),
@@ -678,6 +749,12 @@ async def _compose(
         consolidate_hour=settings.consolidate_hour_utc,
     )
     return _Core(tools, plugins, settings, own_embedder=own)
+
+
+def _database(store: GraphStore) -> tuple[str | None, str]:
+    """The file, if it is one, and the URL without its password."""
+    database = store.database
+    return database.url.database if database.sqlite else None, str(database.label)
 
 
 def _rule_book(plugins: Plugins, settings: Settings) -> RuleBook:

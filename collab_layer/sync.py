@@ -27,8 +27,10 @@ from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
+from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.ranking import Ranking
+from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Sharing
 from collab_layer.types.update import Lineage
@@ -242,9 +244,27 @@ class CollabLayer:
     def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
         return self._loop.run(self._layer.forget(what))
 
-    def issue_token(
-        self, principal: EntityLike, purpose: str | None = None, until: datetime | None = None
-    ) -> NewToken:
+    def receipt(self, id: str) -> ErasureReceipt:
+        return self._loop.run(self._layer.receipt(id))
+
+    def receipt_key(self) -> str:
+        return self._loop.run(self._layer.receipt_key())
+
+    def quarantined(self) -> list[Quarantined]:
+        return self._loop.run(self._layer.quarantined())
+
+    def release(self, id: str) -> None:
+        return self._loop.run(self._layer.release(id))
+
+    def drop_quarantined(self, id: str) -> ErasureReceipt:
+        return self._loop.run(self._layer.drop_quarantined(id))
+
+    def injections(
+        self, entity: EntityLike | None = None, since: datetime | None = None, limit: int = 1_000
+    ) -> list[Injection]:
+        return self._loop.run(self._layer.injections(entity, since, limit))
+
+    def issue_token(self, principal: EntityLike, purpose: str | None = None, until: datetime | None = None) -> NewToken:
         return self._loop.run(self._layer.issue_token(principal, purpose, until))
 
     def tokens(self) -> list[Token]:

@@ -13,6 +13,7 @@ import pytest
 # Read by stores when they are first imported, which must not reach the user's home or the network.
 os.environ["MEM0_TELEMETRY"] = "False"
 os.environ["ANONYMIZED_TELEMETRY"] = "False"
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp(prefix="collab-config-")
 os.environ["MEM0_DIR"] = tempfile.mkdtemp(prefix="collab-mem0-")
 
 from collab_layer.testing.postgres import PostgresServer
@@ -22,6 +23,7 @@ ENGINES = ("sqlite", "postgres")
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(os.environ["MEM0_DIR"], ignore_errors=True)
+    shutil.rmtree(os.environ["XDG_CONFIG_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

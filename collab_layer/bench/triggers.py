@@ -11,15 +11,18 @@ nothing, neither as notes nor as facts.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from collab_layer.bench.facts import Half
 from collab_layer.bench.recurring import Fact, Stream, stream
-from collab_layer.bench.report import Row
+from collab_layer.bench.report import Report, Row
 from collab_layer.bench.summarizer import Summarizer
 from collab_layer.config import Settings, Trigger
 from collab_layer.layer import AsyncCollabLayer
@@ -32,6 +35,7 @@ MOST_CALLS, LEAST_REACHED = 0.13, 0.9
 COVERED = 0.6
 """Share of the stems of a wording that a text must have to tell the fact."""
 BUDGET_TOKENS = 32_000
+HASHING = "hashing-512-v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,46 @@ async def follow(
     )
 
 
+async def compare(seeds: Sequence[int], progress: Callable[[str, int, int], None] | None = None) -> Report:
+    """Every trigger over the same streams, their notes and facts added up.
+
+    Args:
+        seeds: Of the streams, at least one.
+        progress: Called with the trigger, notes worked off, and of how many.
+    """
+    rows: list[Row] = []
+    for trigger in get_args(Trigger):
+        tell = None if progress is None else partial(progress, trigger)
+        runs = [await measure(trigger, seed, progress=tell) for seed in seeds]
+        rows += _added(runs).rows("recurring")
+    digest = hashlib.sha256()
+    for seed in seeds:
+        digest.update("".join(note.model_dump_json(exclude={"at"}) for note in stream(seed, "test").notes).encode())
+    return Report(
+        f"collab bench triggers --seed {seeds[0]} --seeds {len(seeds)}",
+        digest.hexdigest(),
+        seeds[0],
+        HASHING,
+        rows,
+    )
+
+
+def _added(runs: Sequence[Measured]) -> Measured:
+    def total(name: str) -> int:
+        return sum(getattr(run, name) for run in runs)
+
+    return Measured(
+        trigger=runs[0].trigger,
+        notes=total("notes"),
+        calls=total("calls"),
+        input_tokens=total("input_tokens"),
+        output_tokens=total("output_tokens"),
+        facts=total("facts"),
+        reached=total("reached"),
+        seconds=sum(run.seconds for run in runs),
+    )
+
+
 async def _tell(layer: AsyncCollabLayer, of: Stream, progress: Callable[[int, int], None] | None) -> None:
     for owner in of.owners:
         await layer.grant(owner, "tenant", "records")
@@ -166,4 +210,4 @@ def _covered(text: str, fact: Fact) -> float:
     return max(len(said & of) / len(of) for wording in fact.wordings if (of := set(terms(wording))))
 
 
-__all__ = ["LEAST_REACHED", "MOST_CALLS", "Measured", "follow", "heard", "measure", "tells"]
+__all__ = ["LEAST_REACHED", "MOST_CALLS", "Measured", "compare", "follow", "heard", "measure", "tells"]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from collab_layer.flows.ask import ask
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import Request, context
+from collab_layer.flows.injections import UNKNOWN
 from collab_layer.flows.tools import Tools
 from collab_layer.stages.asked import answer as stage
 from collab_layer.types.answer import Answer, Claim
@@ -27,8 +28,13 @@ QUOTED = 3
 
 async def answer(tools: Tools, cache: Cache, request: Request) -> Answer:
     """Answer `request.query` for the entity from what its neighbours noted."""
+    made = await _answered(tools, request, await context(tools, cache, request, None))
+    await tools.handed(request.scope, request.entity, "answer", [facet.id for facet in made.facets], UNKNOWN)
+    return made
+
+
+async def _answered(tools: Tools, request: Request, memory: CollabMemory) -> Answer:
     question = request.query or ""
-    memory = await context(tools, cache, request)
     empty = Answer(
         entity=request.entity,
         question=question,

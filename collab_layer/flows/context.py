@@ -29,6 +29,7 @@ from collab_layer.stages.curate import curate
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Neighbor
 from collab_layer.types.graph import Selection, Snippet, Vectors
+from collab_layer.types.injection import Use
 from collab_layer.types.scope import Level, Scope, Sharing
 from collab_layer.types.time import SECOND
 
@@ -71,8 +72,11 @@ class _Answer:
     kept: tuple[str, Sequence[str]] | None = None
 
 
-async def context(tools: Tools, cache: Cache, request: Request) -> CollabMemory:
-    """What the neighbours of an entity know, within the budget."""
+async def context(tools: Tools, cache: Cache, request: Request, use: Use | None = "context") -> CollabMemory:
+    """What the neighbours of an entity know, within the budget.
+
+    With `use` None the caller notes itself what of it is handed on.
+    """
     vector = await query_vector(tools, request.query)
     answer = await tools.in_thread(_answer, tools, cache, request, vector)
     if answer.wording is not None:
@@ -82,8 +86,11 @@ async def context(tools: Tools, cache: Cache, request: Request) -> CollabMemory:
         await tools.in_thread(_save, tools, request, answer)
     memory = answer.memory
     if memory.facets:
-        facts = {"facets": [facet.id for facet in memory.facets], "cached": memory.cached}
+        shown = [facet.id for facet in memory.facets]
+        facts = {"facets": shown, "cached": memory.cached}
         tools.tell(Event("injected", request.scope.tenant, str(request.entity), facts))
+        if use is not None:
+            await tools.handed(request.scope, request.entity, use, shown, answer.generation)
     return memory
 
 
@@ -146,7 +153,8 @@ def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, w
         key = _key(tools, opened, request)
         kept = cache.get(key, opened, now) if worded is None else None
         if kept is not None:
-            return _Answer(kept.model_copy(update={"cached": True, "usage": ()}))
+            said = kept.model_copy(update={"cached": True, "usage": ()})
+            return _Answer(said, generation=opened.reading.index.generation)
         answer, nodes = _fresh(tools, opened, request, raw, worded)
         until = answers.ends(opened)
         waits = answer.wording is not None or (worded is not None and worded.why is not None)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import bindparam, delete, select, update
 
 from collab_layer.errors import BackendError
+from collab_layer.flows.injections import UNKNOWN
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import Audience
 from collab_layer.graph import derived
@@ -18,6 +19,7 @@ from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
+from collab_layer.types.scope import Scope
 from collab_layer.types.update import Source, Update
 
 BATCH = 200
@@ -46,6 +48,9 @@ async def deliver(tools: Tools, tenant: str) -> int:
             receipts = await backend.write(updates) if updates else []
             native = {receipt.key: receipt.native_id for receipt in receipts}
             await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
+            for owner in dict.fromkeys(update.owner for update in updates):
+                sent = [update.id for update in updates if update.owner == owner]
+                await tools.handed(Scope(tenant=tenant), owner, "delivery", sent, UNKNOWN)
         except BackendError as error:
             if not error.retryable:
                 await tools.in_thread(_failed, tools, tenant, name)

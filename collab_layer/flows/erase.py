@@ -1,4 +1,4 @@
-"""What is to be forgotten to a receipt: one transaction, descendants included.
+"""What is to be forgotten to a signed receipt: one transaction, descendants included.
 
 The generation fence makes every plan that was in flight start over; every process reloads
 its index at its next read; the write-ahead log is folded, so that erased bytes leave the
@@ -7,15 +7,16 @@ files.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
+from collab_layer.flows import attest
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, merged, names
+from collab_layer.governance.attest import erased, hashed
+from collab_layer.graph import derived, merged, names, receipts
 from collab_layer.graph.cards import card_id, existing
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
@@ -27,7 +28,7 @@ from collab_layer.graph.erasing import (
     interactions_gone,
 )
 from collab_layer.graph.ids import number_of
-from collab_layer.graph.tables import cards, deliveries, interactions, receipts
+from collab_layer.graph.tables import cards, interactions
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.scope import Scope
@@ -44,6 +45,11 @@ async def forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str) -> 
     return await tools.in_thread(_forget, tools, scope, what)
 
 
+def forget_card(tools: Tools, tenant: str, id_: str, first: Callable[[Connection], None]) -> ErasureReceipt:
+    """Erase a card after `first`, which may refuse, in one transaction. Blocking."""
+    return _forget(tools, Scope(tenant=tenant), id_, first)
+
+
 def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[str]) -> int:
     """Memories that vanished from their store: their interactions and cards go too."""
     with tools.store.database.write() as connection:
@@ -56,29 +62,40 @@ def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[s
     return len(numbers)
 
 
-def _forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str) -> ErasureReceipt:
+def _forget(
+    tools: Tools, scope: Scope, what: Entity | MemoryRef | str, first: Callable[[Connection], None] | None = None
+) -> ErasureReceipt:
     tenant, now = scope.tenant, tools.now()
     subject = what.id if isinstance(what, MemoryRef) else str(what)
     with tools.store.database.write() as connection:
         generation = fence(connection, tenant)
         removed = Removed()
+        if first is not None:
+            first(connection)
         _remove(tools, connection, scope, what, removed)
-        pending = connection.execute(
-            select(func.count()).where(deliveries.c.tenant == tenant, deliveries.c.state == "retracting")
-        ).scalar_one()
-        salt = secrets.token_hex(8)
-        receipt = ErasureReceipt(
-            id="r" + secrets.token_hex(8),
-            subject=f"{salt}:{hashlib.sha256((salt + subject).encode()).hexdigest()}",
-            at=moment(now),
-            removed=removed.rows,
-            generation=generation,
-            pending=pending,
-        )
-        row = {"tenant": tenant, "id": receipt.id, "at": now, "body": receipt.model_dump_json()}
-        connection.execute(insert(receipts), [row])
+        id_ = _receipt(connection, tenant, subject, removed, generation, now)
     tools.store.database.compact()
-    return receipt
+    return attest.signed(tools, tenant, id_)
+
+
+def _receipt(connection: Connection, tenant: str, subject: str, removed: Removed, generation: int, now: int) -> str:
+    """Keep what was erased, to be signed once it is committed."""
+    id_, salt = "r" + secrets.token_hex(16), secrets.token_hex(16)
+    pending = receipts.await_retractions(connection, tenant, id_)
+    receipt = ErasureReceipt(
+        id=id_,
+        status="pending" if pending else "complete",
+        at=moment(now),
+        completed=None if pending else moment(now),
+        salt=salt,
+        subject=hashed(salt, subject),
+        removed=removed.rows,
+        erased=erased(removed.ids, salt),
+        generation=generation,
+        pending=pending,
+    )
+    receipts.add(connection, tenant, receipt)
+    return id_
 
 
 def _remove(
@@ -118,6 +135,7 @@ def _remove(
         _own(connection, scope, [item.owner, *item.principals], text)
         gone = [*_parts(connection, scope, item), text]
         derived_gone(connection, tenant, gone, frozenset(), removed)
+        removed.name("derived", gone)
         removed.add("derived", sum(derived.suppress(connection, tenant, one) for one in gone))
     else:
         raise UnknownIdError(text)

@@ -9,8 +9,9 @@ from sqlalchemy import select
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import view
 from collab_layer.flows.deliver import PARKED
+from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, names, outbox, upkeep
+from collab_layer.graph import derived, names, outbox, receipts, upkeep
 from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
@@ -34,6 +35,7 @@ async def explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
     Raises:
         UnknownIdError: Nothing is known under it, or the reader may not see it.
     """
+    await tools.in_thread(tools.log.flush)
     return await tools.in_thread(_explain, tools, scope, id_)
 
 
@@ -61,7 +63,8 @@ async def health(tools: Tools, scope: Scope) -> Health:
 def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
     with tools.store.reading(scope, scope.principal or OPERATOR, tools.now()) as opened:
         if id_.startswith("i"):
-            return _interaction(opened, scope, id_)
+            said = _interaction(opened, scope, id_)
+            return said.model_copy(update={"received": received_by(tools, opened.reading.connection, scope, id_)})
         item = _item(opened, scope, id_)
         seen = opened.reading.audience
         if scope.principal is not None and any(seen.level(one) < item.level for one in item.principals):
@@ -79,6 +82,7 @@ def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
             at=moment(item.at),
             related=_seen(opened, scope, upkeep.related_to(opened.reading.connection, scope.tenant, id_), item.owner),
             superseded_by=_instead(opened, scope, item),
+            received=received_by(tools, opened.reading.connection, scope, id_),
         )
 
 
@@ -168,6 +172,7 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
         waiting, parked = outbox.counts(connection, tenant)
         counts = {**table_counts(connection, tenant), "waiting": waiting, "parked": parked}
         unused = tools.rules.in_use(connection, tenant).why
+        unsigned = receipts.unsigned(connection, tenant)
         refused = connection.execute(
             select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == PARKED).limit(1)
         ).first()
@@ -181,6 +186,8 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
         parts.append(PartHealth(name="work", condition="degraded", detail=detail))
     if unused is not None:
         parts.append(PartHealth(name="rules", condition="degraded", detail=unused))
+    if unsigned and tools.keys.missed is not None:
+        parts.append(PartHealth(name="receipts", condition="degraded", detail=tools.keys.missed))
     if refused is not None:
         parts.append(PartHealth(name="deliveries", condition="degraded", detail="a store refused items five times"))
     if stuck is not None:

@@ -18,7 +18,7 @@ from collab_layer.flows.pending import Loaded, Worded
 from collab_layer.flows.plan import Plan
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import cards, considered, derived, names, outbox, policy
+from collab_layer.graph import cards, considered, derived, names, outbox, policy, quarantine
 from collab_layer.graph.adjacency import Kind
 from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.derived import Item
@@ -128,7 +128,7 @@ def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worde
     ids = names.resolve(connection, tenant, [topic for topics in worded.topics for topic, _ in topics], displays)
     links = _edges(connection, loaded, worded, ids, now)
     _, rev = names.bump(connection, tenant)
-    drafts = _cards(tools, loaded, worded, links)
+    drafts = quarantine.spared(connection, tenant, _cards(tools, loaded, worded, links))
     _drop_outdated(connection, tenant, entity, drafts)
     cards.put(connection, tenant, drafts, loaded.shared, rev, now)
     touched = {entity, *(target for event in loaded.events if (target := event.target)), *ids.values()}

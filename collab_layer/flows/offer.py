@@ -38,7 +38,7 @@ async def offer(tools: Tools, cache: Cache, request: Request, *, again: bool) ->
     """
     tenant = request.scope.tenant
     try:
-        memory = await context(tools, cache, request)
+        memory = await context(tools, cache, request, None)  # `deliver` notes what is sent
     except UnknownIdError:
         return 0
     said = [facet.id for facet in memory.facets]

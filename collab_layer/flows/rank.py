@@ -52,10 +52,12 @@ async def rank(
     if len(ordered) > MAX_CANDIDATES:
         raise InputError(f"{len(ordered)} candidates, at most {MAX_CANDIDATES} can be ranked at once")
     vector = await query_vector(tools, instruction)
-    by_rules = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
-    if "reasoning" not in tools.models:
-        return by_rules
-    return await reason(tools, cache, scope, by_rules, instruction)
+    ranking, generation = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+    if "reasoning" in tools.models:
+        ranking = await reason(tools, cache, scope, ranking, instruction)
+    carried = [id_ for item in ranking.items for id_ in (*item.cites, *(one.source for one in item.evidence))]
+    await tools.handed(scope, entity, "rank", carried, generation)
+    return ranking
 
 
 def weights(connection: Connection, tenant: str) -> dict[str, float]:
@@ -78,7 +80,10 @@ def set_weights(tools: Tools, tenant: str, fitted: Mapping[str, float]) -> None:
         upsert(connection, settings, [row], update=("value",))
 
 
-def _rank(tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None) -> Ranking:
+def _rank(
+    tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None
+) -> tuple[Ranking, int]:
+    """The ranking by the rules, and the tenant's generation when it was made."""
     now = tools.now()
     with tools.store.reading(scope, entity, now) as opened:
         permit(opened, scope, entity)
@@ -106,7 +111,7 @@ def _rank(tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...]
         items += [Ranked(entity=one, score=floor, rationale=nothing) for one in wanted if one not in known]
     place = {one: at for at, one in enumerate(wanted)}
     items.sort(key=lambda item: (-item.score, place[item.entity]))
-    return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of)
+    return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of), reading.index.generation
 
 
 def _items(

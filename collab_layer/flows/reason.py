@@ -89,7 +89,7 @@ async def _memories(
     out: list[CollabMemory] = []
     for request in asked:
         try:
-            out.append(await context(tools, cache, request))
+            out.append(await context(tools, cache, request, None))
         except UnknownIdError:  # nobody has met the entity yet: it is ranked by what is known of the candidates
             continue
     return out

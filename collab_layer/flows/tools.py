@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 
 from collab_layer.errors import LayerClosedError
+from collab_layer.flows.injections import Entry, InjectionLog
+from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import GraphStore
@@ -20,6 +22,8 @@ from collab_layer.ports.models import Embedder, LanguageModel
 from collab_layer.stages.rules import Scorer
 from collab_layer.types.asking import Role
 from collab_layer.types.entity import Entity
+from collab_layer.types.injection import Use
+from collab_layer.types.scope import Scope
 from collab_layer.types.time import micros
 
 log = logging.getLogger("collab_layer")
@@ -55,6 +59,8 @@ class Tools:
     embedder: Embedder
     rules: RuleBook
     threads: ThreadPoolExecutor
+    keys: KeyFile
+    log: InjectionLog
     linkers: Sequence[LinkerSpec] = ()
     features: Sequence[FeatureSpec] = ()
     filters: Sequence[ShareFilterSpec] = ()
@@ -107,6 +113,17 @@ class Tools:
             for at, text in zip(asked, spec.filter(batch), strict=True):
                 texts[at] = text
         return texts
+
+    async def handed(self, scope: Scope, entity: Entity, use: Use, items: Sequence[str], generation: int) -> None:
+        """Note in the injection log what an answer carried; costs next to nothing.
+
+        Raises:
+            StoreError: The log could not be written for so long that nothing more fits in memory.
+        """
+        if items:
+            await self.log.room()
+            parts = (scope.tenant, self.now(), entity, scope.principal, scope.purpose)
+            self.log.add(Entry(*parts, use=use, items=tuple(dict.fromkeys(items)), generation=generation))
 
     def tell(self, event: Event) -> None:
         """Tell every sink; one that fails is logged and stops nothing."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
+from collab_layer.flows import attest
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.share import lapse
@@ -90,6 +91,9 @@ async def drain(tools: Tools, tenant: str) -> int:
         pass
     while await _deliver(tools, tenant):
         pass
+    while await attest.settle(tools, tenant):
+        pass
+    await tools.in_thread(tools.log.prune, tenant, tools.now())
     await tools.in_thread(_compact, tools)
     return total
 
@@ -115,6 +119,8 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
             if not busy:
                 await tools.in_thread(_compact, tools)
                 for name in served:
+                    busy |= await attest.settle(tools, name) > 0
+                    await tools.in_thread(tools.log.prune, name, tools.now())
                     busy |= await nightly.turn(tools, name)
         except LayerClosedError:
             return

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, syntheses
+from collab_layer.graph import access, injections, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
@@ -31,6 +31,7 @@ from collab_layer.graph.tables import (
     interactions,
     lineage,
     outbox,
+    released,
     tenants,
     work,
 )
@@ -41,14 +42,24 @@ _CHUNK = 400
 
 @dataclass(slots=True)
 class Removed:
-    """Counts by table."""
+    """Counts by table, and the ids that a receipt lists as hashes, by kind."""
 
     rows: dict[str, int] = field(default_factory=dict[str, int])
+    ids: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def add(self, table: str, count: int) -> None:
         """Count rows."""
         if count:
             self.rows[table] = self.rows.get(table, 0) + count
+
+    def name(self, kind: str, ids: Iterable[str]) -> None:
+        """Note what is erased."""
+        self.ids.setdefault(kind, set()).update(ids)
+
+    def name_record(self, backend: str | None, native_id: str | None) -> None:
+        """Note a memory that lies in a store."""
+        if backend and native_id:
+            self.name("records", [f"{backend}:{native_id}"])
 
 
 def fence(connection: Connection, tenant: str) -> int:
@@ -70,7 +81,9 @@ def interactions_gone(
     for start in range(0, len(numbers), _CHUNK):
         part = list(numbers[start : start + _CHUNK])
         i, e, c = interactions.c, edges.c, cards.c
-        rows = connection.execute(select(i.id, i.actor, i.target).where(i.tenant == tenant, i.id.in_(part))).all()
+        rows = connection.execute(
+            select(i.id, i.actor, i.target, i.backend, i.native_id).where(i.tenant == tenant, i.id.in_(part))
+        ).all()
         made = connection.execute(select(c.id, c.owner).where(c.tenant == tenant, c.interaction.in_(part))).all()
         nodes = connection.execute(
             select(e.src).where(e.tenant == tenant, e.interaction.in_(part)).distinct()
@@ -79,6 +92,9 @@ def interactions_gone(
         sources += [holding_id(row.actor, row.target) for row in rows if row.target is not None]
         owners = frozenset([row.actor for row in rows] + [card.owner for card in made])
         touched = list(nodes)
+        removed.name("interactions", (interaction_id(row.id) for row in rows))
+        for row in rows:
+            removed.name_record(row.backend, row.native_id)
         derived_gone(connection, tenant, sources, owners, removed)
         cards_gone(connection, tenant, [card.id for card in made], removed)
         count = connection.execute(delete(edges).where(e.tenant == tenant, e.interaction.in_(part))).rowcount
@@ -92,6 +108,14 @@ def interactions_gone(
 
 def cards_gone(connection: Connection, tenant: str, ids: Sequence[int], removed: Removed) -> None:
     """Remove cards with words and vectors."""
+    c = cards.c
+    for start in range(0, len(ids), _CHUNK):
+        part = list(ids[start : start + _CHUNK])
+        for row in connection.execute(select(c.backend, c.native_id).where(c.tenant == tenant, c.id.in_(part))):
+            removed.name_record(row.backend, row.native_id)
+        connection.execute(delete(released).where(released.c.tenant == tenant, released.c.card.in_(part)))
+    removed.name("cards", (card_id(id_) for id_ in ids))
+    injections.drop_items(connection, tenant, [card_id(id_) for id_ in ids])
     _, rev = bump(connection, tenant)
     card_rows.bury(connection, tenant, ids, rev)
     removed.add("cards", len(ids))
@@ -100,8 +124,11 @@ def cards_gone(connection: Connection, tenant: str, ids: Sequence[int], removed:
 def derived_gone(
     connection: Connection, tenant: str, sources: Iterable[str], owners: frozenset[int], removed: Removed
 ) -> None:
-    """Remove every derived item that rests on the sources."""
-    items = derived_rows.descendants(connection, tenant, sources)
+    """Remove every derived item that rests on the sources, and what the log says of it and of them."""
+    given = list(sources)
+    items = derived_rows.descendants(connection, tenant, given)
+    removed.name("derived", items)
+    injections.drop_items(connection, tenant, [*given, *items])
     removed.add("derived", derived_rows.drop(connection, tenant, sorted(items), owners))
 
 
@@ -125,6 +152,9 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     told = list(
         connection.execute(select(derived.c.id).where(derived.c.tenant == tenant, derived.c.owner == id_)).scalars()
     )
+    removed.name("derived", of_principal)
+    injections.drop_items(connection, tenant, of_principal)
+    injections.drop_reader(connection, tenant, id_)
     removed.add("derived", derived_rows.drop(connection, tenant, of_principal, frozenset([id_])))
     _told_gone(connection, tenant, told, removed)
     _unlink(connection, tenant, id_, removed)
@@ -146,6 +176,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     name = connection.execute(
         select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == id_)
     ).scalar_one()
+    removed.name("entities", [name])
     removed.add("tokens", access.drop(connection, tenant, name))
     connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
@@ -180,6 +211,8 @@ def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> 
 
 def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
     """What was derived *for* an entity goes whole, traces of facets included."""
+    removed.name("derived", ids)
+    injections.drop_items(connection, tenant, ids)
     derived_rows.drop(connection, tenant, ids)
     for start in range(0, len(ids), _CHUNK):
         part = list(ids[start : start + _CHUNK])
@@ -189,7 +222,7 @@ def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed:
 
 
 def _orphans(connection: Connection, tenant: str, around: Sequence[int]) -> int:
-    """Topics that only the erased texts had named; their names are words of those texts."""
+    """Topics that only the erased texts had named; their names are words of those texts, and go on no receipt."""
     count = 0
     for start in range(0, len(around), _CHUNK):
         part = list(around[start : start + _CHUNK])

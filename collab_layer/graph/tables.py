@@ -239,6 +239,42 @@ receipts = _table(
     Column("id", String(64), primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("body", Text, nullable=False),
+    Column("state", String(16), nullable=False),  # unsigned, pending, complete
+    Index("ix_receipts_state", "tenant", "state"),
+)
+
+awaiting = _table(
+    "awaiting",
+    Column("receipt", String(64), primary_key=True),
+    Column("kind", String(16), primary_key=True),  # retract: a derived item; erase: a record of its owner
+    Column("backend", Text, primary_key=True),
+    Column("ref", Text, primary_key=True),
+)
+
+released = _table(
+    "released",
+    Column("card", BigInteger, primary_key=True, autoincrement=False),  # somebody looked: it may be shown
+    Column("at", BigInteger, nullable=False),
+)
+
+injections = _table(
+    "injections",
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("entity", Integer, nullable=False),  # whom the answer was made for
+    Column("principal", Integer),  # who asked; NULL is the operator
+    Column("purpose", Text),
+    Column("use", String(16), nullable=False),  # context, rank, answer, delivery
+    Index("ix_injections_at", "tenant", "at"),
+    Index("ix_injections_entity", "tenant", "entity", "at"),
+    Index("ix_injections_principal", "tenant", "principal"),
+)
+
+injected = _table(
+    "injected",
+    Column("item", String(64), primary_key=True),
+    Column("injection", BigInteger, primary_key=True, autoincrement=False),
+    Index("ix_injected_injection", "tenant", "injection"),
 )
 
 cursors = _table(

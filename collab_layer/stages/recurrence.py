@@ -19,7 +19,7 @@ import numpy as np
 from collab_layer.types.graph import Bools, Rows, Vectors
 
 COUNT = 4
-"""Records of one matter that make it ripe. Measured in `bench.triggers`: see docs/evidence."""
+"""Records of one matter that make it ripe. Measured: docs/evidence/triggers.md."""
 SHOWN = 12
 """Records of one matter that a model is shown at once."""
 TOGETHER = 2 / 3

@@ -2,30 +2,65 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from collab_layer.types.entity import Value
 from collab_layer.types.time import UtcTime
 
+FORMAT = "collab-layer/erasure/1"
 
-class ErasureReceipt(Value):
-    """What one `forget` removed from our database, descendants included.
+
+class Erased(Value):
+    """The ids of one kind that were erased, as salted hashes.
 
     Attributes:
-        id: Opaque id of the receipt.
-        subject: What was to be forgotten, as a salted hash: a receipt keeps no personal data.
-        at: When it was committed.
-        removed: Rows removed, by table.
-        generation: The fence: work planned before it is dropped.
-        pending: Deliveries in stores that a worker still has to retract.
+        count: How many, >= 1.
+        hashes: SHA-256 of salt and id in hexadecimal, sorted; empty where there are more than 2,000.
+        digest: Instead of so many hashes: the SHA-256 of all of them, sorted, one a line.
     """
 
+    count: int = Field(ge=1)
+    hashes: tuple[str, ...] = ()
+    digest: str | None = None
+
+
+class ErasureReceipt(Value):
+    """What one `forget` removed, descendants included; names and ids are in it as salted hashes only.
+
+    Attributes:
+        format: Of this receipt; `docs/receipts.md` has every field.
+        id: Opaque id of the receipt.
+        revision: 1 as issued, 2 once what was pending is done.
+        status: `pending` while copies in stores are still to be removed.
+        at: When it was committed.
+        completed: When the last copy was removed; None while pending.
+        salt: Goes before every id that is hashed, 32 hexadecimal digits.
+        subject: What was to be forgotten, as a salted hash.
+        removed: Rows removed from our database, by table.
+        erased: What was erased, by kind: `entities` by name, `interactions`, `cards` and `derived`
+            by our id, `records` as `store:native id`. Topics are not listed: they are words of texts.
+        generation: The fence: work planned before it is dropped.
+        pending: Copies in stores that a worker still has to remove.
+        key: Public key of who signed, 32 bytes in base64.
+        signature: Ed25519 over all other fields, 64 bytes in base64; None until it is signed.
+    """
+
+    format: Literal["collab-layer/erasure/1"] = FORMAT
     id: str
-    subject: str
+    revision: int = Field(default=1, ge=1)
+    status: Literal["pending", "complete"] = "complete"
     at: UtcTime
-    removed: dict[str, int] = Field(default_factory=dict)
+    completed: UtcTime | None = None
+    salt: str = ""
+    subject: str
+    removed: dict[str, int] = Field(default_factory=dict[str, int])
+    erased: dict[str, Erased] = Field(default_factory=dict[str, Erased])
     generation: int = 0
     pending: int = 0
+    key: str | None = None
+    signature: str | None = None
 
 
-__all__ = ["ErasureReceipt"]
+__all__ = ["Erased", "ErasureReceipt"]

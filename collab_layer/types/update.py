@@ -6,6 +6,7 @@ from pydantic import Field
 
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.facet import FacetKind
+from collab_layer.types.injection import Received
 from collab_layer.types.time import UtcTime
 
 
@@ -66,6 +67,7 @@ class Lineage(Value):
         related: Ids of items that share links or words with it, as of last night, strongest first;
             those that the reader may see.
         superseded_by: The item that stands in its place, if it stepped back for one.
+        received: Who received it, or what was derived of it: by name for the operator, in numbers for others.
     """
 
     id: str
@@ -78,6 +80,7 @@ class Lineage(Value):
     at: UtcTime | None = None
     related: tuple[str, ...] = ()
     superseded_by: str | None = None
+    received: tuple[Received, ...] = ()
 
 
 class SourceView(Value):

@@ -409,8 +409,18 @@ ARGUMENTS = {
     "revoke": ("g1",),
     "forget": ("user:ann",),
     "set_weights": ({},),
+    "answer": ("user:ann", "Why?"),
+    "deliver": ("user:ann",),
+    "compare_rules": ("overlap",),
+    "use_rules": ("overlap",),
+    "open_with": ("collab_x",),
+    "issue_token": ("user:ann",),
+    "revoke_token": ("t1",),
+    "receipt": ("r1",),
+    "release": ("c1",),
+    "drop_quarantined": ("c1",),
 }
-HARMLESS = {"open", "as_", "tenant", "plugins", "close", "aclose"}
+HARMLESS = {"open", "as_", "tenant", "principal", "plugins", "close", "aclose"}
 
 
 def verbs(cls: type) -> list[str]:

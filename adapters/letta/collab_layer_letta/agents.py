@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from collab_layer.errors import InputError, UnknownIdError
-from collab_layer.types.access import Bearer
+from collab_layer.errors import InputError
 from collab_layer.types.entity import Entity
 from collab_layer_letta import hold as flow
+from collab_layer_letta.asking import Access, checked, register, revoke
 from collab_layer_letta.backend import NAME, TENANT, LettaBackend
 from collab_layer_letta.client import Client
 from collab_layer_letta.keeper import EVERY_S, Keeper, Layer
+from collab_layer_letta.mcp_settings import COMMAND, Kind
 from collab_layer_letta.signal import Settled
 from collab_layer_letta.text import LIMIT
 
@@ -37,6 +37,7 @@ class Attachment(NamedTuple):
         signal: How its signal block looks.
         tool: Id of the pull tool; None without one.
         keeper: What keeps the block current; None without a layer.
+        mcp: Id of the MCP server whose tools it has; None without one.
     """
 
     agent: str
@@ -44,6 +45,7 @@ class Attachment(NamedTuple):
     signal: Settled
     tool: str | None
     keeper: Keeper | None
+    mcp: str | None = None
 
 
 def attach(
@@ -54,12 +56,15 @@ def attach(
     layer: Layer | None = None,
     url: str | None = None,
     token: str | None = None,
+    mcp: Kind | None = None,
+    database: str | None = None,
+    command: str = COMMAND,
     limit: int | None = None,
     every_s: float | None = EVERY_S,
     tenant: str | None = None,
     name: str = NAME,
 ) -> Attachment:
-    """Give an agent what its neighbours know: a read-only signal block and, with an address, a tool to ask.
+    """Give an agent what its neighbours know: a read-only signal block and, if you like, tools to ask.
 
     With a layer the agent's own blocks and archive are read, the block is filled at once, and
     from then on kept current: by every update that is made, and by a round every `every_s`.
@@ -72,6 +77,11 @@ def attach(
         layer: An open `CollabLayer`.
         url: Address of `collab serve`, as the Letta server reaches it; None for no tool.
         token: For the service. None issues one with the layer, in place of the agent's last one.
+        mcp: Register the layer as an MCP server instead of the pull tool: `stdio` has Letta start
+            `collab mcp`, where its server allows that; `http` has it call `/mcp` of `url`, which
+            must be public. None registers none.
+        database: Of the layer, for `stdio`: file or URL, as the Letta server reaches it.
+        command: For `stdio`: the `collab` to start, a path on the machine of the Letta server.
         limit: Characters of the block, > 0; None keeps what it has, 4,000 for a new one.
         every_s: Seconds between two rounds, > 0; None for none.
         tenant: Of the layer that will fill the block, where none is given; `default` if None.
@@ -80,7 +90,8 @@ def attach(
     Raises:
         InputError: Something that cannot be used, or the agent stands for another entity.
         LettaGoneError: There is no such agent.
-        LabelTakenError, ToolTakenError: Something else has our name; nothing was changed.
+        LabelTakenError, ToolTakenError, McpTakenError: Something else has our name; nothing was changed.
+        McpRefusedError: Letta does not take the MCP server, or gets no tools from it; nothing was changed.
         BackendError: The server did not do it; call again, or detach.
     """
     return _run(
@@ -91,6 +102,9 @@ def attach(
             layer=layer,
             url=url,
             token=token,
+            mcp=mcp,
+            database=database,
+            command=command,
             limit=limit,
             every_s=every_s,
             tenant=tenant,
@@ -107,6 +121,9 @@ async def attach_async(
     layer: Layer | None = None,
     url: str | None = None,
     token: str | None = None,
+    mcp: Kind | None = None,
+    database: str | None = None,
+    command: str = COMMAND,
     limit: int | None = None,
     every_s: float | None = EVERY_S,
     tenant: str | None = None,
@@ -115,31 +132,42 @@ async def attach_async(
     """As `attach`, for an `AsyncLetta` and an `AsyncCollabLayer`, or in a program with an event loop."""
     if limit is not None and limit <= 0:
         raise InputError(f"limit must be above 0, not {limit}")
+    access = checked(Access(url, token, mcp, database, command))
     wanted = None if entity is None else Entity.parse(entity)
     keeper = None if layer is None else keeper_of(layer, client, limit=limit or LIMIT, name=name)
     backend = keeper.backend if keeper else _backend(client, name, tenant or TENANT, limit or LIMIT)
-    if url is not None:
-        if token is None and keeper is None:
-            raise InputError("give a token for the service, or a layer that issues one")
+    asks = mcp is not None or url is not None
+    if asks and token is None and keeper is None:
+        raise InputError("give a token for the service, or a layer that issues one")
+    server = None
+    if mcp is not None:
+        whose = await flow.whose(backend, agent_id, wanted)
+        server = await register(backend, whose, access, keeper, tenant or TENANT)
+    elif url is not None:
         await flow.check_tool(backend, url)
     made = await flow.attach(backend, agent_id, wanted, limit=limit)
-    tool = None if url is None else await _tool(backend, made, url, token, keeper)
+    tool = None
+    if server is not None:
+        await flow.give_mcp(backend, made.agent, server.tools)
+    elif url is not None:
+        tool = await _tool(backend, made, url, token, keeper)
+    id_ = None if server is None else server.server
     if keeper is None:
-        return Attachment(made.agent, made.entity, made.signal, tool, None)
+        return Attachment(made.agent, made.entity, made.signal, tool, None, id_)
     report = await keeper.round([made.entity], again=True)
     if every_s is not None:
         keeper.start(every_s)
     signal = next((one for one in report.signals if one.entity == made.entity), made.signal)
-    return Attachment(made.agent, made.entity, signal, tool, keeper)
+    return Attachment(made.agent, made.entity, signal, tool, keeper, id_)
 
 
 def detach(client: Client, agent_id: str, *, layer: Layer | None = None, tenant: str | None = None) -> flow.Detached:
-    """Take block, tool, environment keys and tags from an agent; what no other agent uses is deleted.
+    """Take block, tools, environment keys and tags from an agent; what no other agent uses is deleted.
 
     Args:
         client: A `Letta`.
         agent_id: As Letta has it; one that was deleted is tidied up after.
-        layer: Revokes the token that the agent had.
+        layer: Revokes the tokens that the agent had alone.
         tenant: Of the layer, where none is given; `default` if None.
 
     Raises:
@@ -157,7 +185,8 @@ async def detach_async(
     backend = _backend(client, NAME, whose, LIMIT) if keeper is None else keeper.backend
     gone = await flow.detach(backend, agent_id)
     if keeper is not None:
-        await _revoke(keeper, gone.token)
+        for token in (gone.token, *gone.mcp):
+            await revoke(keeper, token)
     return gone
 
 
@@ -180,16 +209,8 @@ async def _tool(backend: LettaBackend, made: flow.Attached, url: str, token: str
         return (await flow.give_tool(backend, made.agent, url, token or ""))[0]
     issued = await keeper.call("issue_token", made.entity)
     tool, before = await flow.give_tool(backend, made.agent, url, issued.text)
-    await _revoke(keeper, before)
+    await revoke(keeper, before)
     return tool
-
-
-async def _revoke(keeper: Keeper, token: str | None) -> None:
-    """End a token of ours that is used no more; one of another tenant, or ended already, is left."""
-    read = None if token is None else Bearer.read(token)
-    if read is not None and read.tenant == keeper.layer.tenant:
-        with suppress(UnknownIdError):
-            await keeper.call("revoke_token", read.id)
 
 
 def _run(call: Coroutine[Any, Any, T]) -> T:

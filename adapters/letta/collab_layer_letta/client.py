@@ -179,6 +179,12 @@ def _by_status(name: str, error: letta_client.APIStatusError) -> BackendError:
     return LettaRejectedError(name, f"the Letta server takes {where} for wrong ({status})")
 
 
+def told(error: BackendError) -> str:
+    """What the server said when it refused a request: to be understood, never to be shown or logged."""
+    cause = error.__cause__
+    return str(cause.body) if isinstance(cause, letta_client.APIStatusError) else ""
+
+
 def _after(error: letta_client.APIStatusError) -> float | None:
     given = error.response.headers.get("retry-after", "")
     try:
@@ -187,4 +193,4 @@ def _after(error: letta_client.APIStatusError) -> float | None:
         return None
 
 
-__all__ = ["PAGE", "PASSAGES", "Api", "Client", "Json", "failures", "made"]
+__all__ = ["PAGE", "PASSAGES", "Api", "Client", "Json", "failures", "made", "told"]

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from collab_layer_letta.mcp_settings import COMMAND, Kind
+
 if TYPE_CHECKING:
     from letta_client import Letta
 
@@ -47,6 +49,12 @@ def attach(
     token: Annotated[
         str | None, typer.Option(envvar="COLLAB_SERVICE_TOKEN", help="For the service; issued if left out.")
     ] = None,
+    mcp: Annotated[
+        Kind | None, typer.Option(help="Register an MCP server instead of the tool: stdio, or http for --url/mcp.")
+    ] = None,
+    command: Annotated[
+        str, typer.Option("--mcp-command", help="For stdio: where `collab` is on the Letta server's machine.")
+    ] = COMMAND,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Characters of the signal block; 4000 for a new one.")
     ] = None,
@@ -54,20 +62,24 @@ def attach(
     key: Key = None,
     as_json: Json = False,
 ) -> None:
-    """Give an agent a read-only block with what its neighbours know and, with --url, a tool to ask."""
+    """Give an agent a read-only block with what its neighbours know and, with --url or --mcp, tools to ask."""
     from collab_layer_letta import agents
 
-    with ctx.find_root().obj.layer() as layer, _client(server, key) as client:
-        made = agents.attach(client, agent, entity=entity, layer=layer, url=url, token=token, limit=limit, every_s=None)
-    told = {"agent": made.agent, "entity": str(made.entity), "tool": made.tool, "signal": _signal(made.signal)}
+    session = ctx.find_root().obj
+    asked: dict[str, Any] = {"url": url, "token": token, "mcp": mcp, "command": command}
+    if mcp == "stdio":
+        asked["database"] = session.url
+    with session.layer() as layer, _client(server, key) as client:
+        made = agents.attach(client, agent, entity=entity, layer=layer, limit=limit, every_s=None, **asked)
+    told = {"agent": made.agent, "entity": str(made.entity), "tool": made.tool, "mcp": made.mcp}
     if as_json:
-        return _emit(told)
-    tool = f", pull tool {made.tool}" if made.tool else ""
+        return _emit({**told, "signal": _signal(made.signal)})
+    tool = f", pull tool {made.tool}" if made.tool else f", MCP server {made.mcp}" if made.mcp else ""
     return _say([f"{made.agent} stands for {made.entity}{tool}.", _line(made.signal)])
 
 
 def detach(ctx: typer.Context, agent: Agent, server: Server = None, key: Key = None, as_json: Json = False) -> None:
-    """Take block, tool, environment keys and tags from an agent; its token is revoked."""
+    """Take block, tools, environment keys and tags from an agent; its tokens are revoked."""
     from collab_layer_letta import agents
 
     with ctx.find_root().obj.layer() as layer, _client(server, key) as client:
@@ -86,7 +98,7 @@ def sync(
     as_json: Json = False,
 ) -> None:
     """Read what attached agents remembered, deliver what is known, repair their signal blocks."""
-    from collab_layer.errors import BackendError
+    from collab_layer.errors import CollabError
     from collab_layer_letta.agents import keeper_of
 
     with ctx.find_root().obj.layer() as layer, _client(server, key) as client:
@@ -96,7 +108,7 @@ def sync(
             time.sleep(every)
             try:
                 failed = _told(keeper.sync(), as_json)
-            except BackendError as error:
+            except CollabError as error:
                 sys.stderr.write(f"error: {error}\n")
     if failed:
         raise typer.Exit(1)

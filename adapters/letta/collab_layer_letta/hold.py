@@ -9,6 +9,7 @@ fails in between is completed by calling again, or undone by detaching.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from collab_layer.errors import InputError
@@ -16,6 +17,7 @@ from collab_layer.types.entity import Entity
 from collab_layer_letta import mapping
 from collab_layer_letta.backend import LettaBackend
 from collab_layer_letta.client import Json
+from collab_layer_letta.mcp import Mcp
 from collab_layer_letta.plan import LABEL
 from collab_layer_letta.refusals import LabelTakenError, LettaGoneError
 from collab_layer_letta.signal import Settled
@@ -42,12 +44,28 @@ class Detached(NamedTuple):
         entity: Whom it stood for; None if it was not attached.
         tool: Whether it had the pull tool.
         token: The token it had, so that it can be revoked.
+        mcp: Tokens of MCP servers that no agent used any more, which were removed.
     """
 
     agent: str
     entity: Entity | None
     tool: bool = False
     token: str | None = None
+    mcp: tuple[str, ...] = ()
+
+
+async def whose(backend: LettaBackend, agent_id: str, entity: Entity | None = None) -> Entity:
+    """Whom an agent would be attached for, before anything is changed.
+
+    Raises:
+        InputError: No such kind of id, or the agent stands for another entity.
+        LettaGoneError: There is no such agent.
+        LabelTakenError: A block of its own has our label.
+    """
+    row = await _agent(backend, agent_id)
+    found = _stands_for(backend, mapping.agent(row), entity)
+    await _check_label(backend, row)
+    return found
 
 
 async def attach(
@@ -61,10 +79,10 @@ async def attach(
         LabelTakenError: A block of its own has our label; nothing was changed.
     """
     row = await _agent(backend, agent_id)
-    whose = _stands_for(backend, mapping.agent(row), entity)
+    stands_for = _stands_for(backend, mapping.agent(row), entity)
     await _check_label(backend, row)
-    await _tag(backend, row, whose)
-    return Attached(agent_id, whose, await backend.signals.settle(whose, limit=limit, prompts=True))
+    await _tag(backend, row, stands_for)
+    return Attached(agent_id, stands_for, await backend.signals.settle(stands_for, limit=limit, prompts=True))
 
 
 async def give_tool(backend: LettaBackend, agent_id: str, url: str, token: str) -> tuple[str, str | None]:
@@ -76,6 +94,16 @@ async def give_tool(backend: LettaBackend, agent_id: str, url: str, token: str) 
     row = await _agent(backend, agent_id)
     made = await Tool(backend.api, backend.name).register(row, checked_url(url), token)
     return made, token_of(row)
+
+
+def mcp_of(backend: LettaBackend) -> Mcp:
+    """The MCP servers of a backend's tenant."""
+    return Mcp(backend.api, backend.name, backend.mark)
+
+
+async def give_mcp(backend: LettaBackend, agent_id: str, tools: Sequence[str]) -> None:
+    """Give an agent the tools of an MCP server."""
+    await mcp_of(backend).give(await _agent(backend, agent_id), tools)
 
 
 async def check_tool(backend: LettaBackend, url: str) -> None:
@@ -90,7 +118,7 @@ async def check_tool(backend: LettaBackend, url: str) -> None:
 
 
 async def detach(backend: LettaBackend, agent_id: str) -> Detached:
-    """Take block, tool, environment keys and tags from an agent; what nobody else uses is deleted.
+    """Take block, tools, environment keys and tags from an agent; what nobody else uses is deleted.
 
     An agent that is gone already leaves nothing but what its entity had alone, which goes too.
 
@@ -101,11 +129,12 @@ async def detach(backend: LettaBackend, agent_id: str) -> Detached:
         row = await _agent(backend, agent_id)
     except LettaGoneError:
         await backend.signals.settle_all()
-        return Detached(agent_id, None)
+        return Detached(agent_id, None, mcp=await mcp_of(backend).remove(None))
     found = mapping.agent(row)
     had = await Tool(backend.api, backend.name).remove(row)
+    tokens = await mcp_of(backend).remove(row)
     if backend.mark not in found.tags:
-        return Detached(agent_id, None, had, token_of(row))
+        return Detached(agent_id, None, had, token_of(row), tokens)
     dropped = {backend.mark, OURS} | ({mapping.tag_of(found.entity)} if OURS in found.tags else set[str]())
     await backend.api.patch(f"/v1/agents/{agent_id}", {"tags": sorted(found.tags - dropped)})
     for block in found.blocks:
@@ -115,7 +144,7 @@ async def detach(backend: LettaBackend, agent_id: str) -> Detached:
     settled = await backend.signals.settle(found.entity)
     if not settled.agents:
         await backend.clear(found.entity)
-    return Detached(agent_id, found.entity, had, token_of(row))
+    return Detached(agent_id, found.entity, had, token_of(row), tokens)
 
 
 async def _agent(backend: LettaBackend, agent_id: str) -> Json:
@@ -157,4 +186,4 @@ async def _tag(backend: LettaBackend, row: Json, entity: Entity) -> None:
         await backend.api.patch(f"/v1/agents/{row['id']}", {"tags": sorted(after)})
 
 
-__all__ = ["OURS", "Attached", "Detached", "attach", "check_tool", "detach", "give_tool"]
+__all__ = ["OURS", "Attached", "Detached", "attach", "check_tool", "detach", "give_mcp", "give_tool", "mcp_of", "whose"]

@@ -8,6 +8,8 @@
     ├── LettaBusyError        (retryable) 429: asks to wait
     ├── LabelTakenError       the agent has a block of its own under our label
     ├── ToolTakenError        a tool with our name exists and is not ours
+    ├── McpTakenError         an MCP server with our name exists and is not ours
+    ├── McpRefusedError       Letta does not take the MCP server, or gets no tools from it
     └── MemFsError            a memory folder of Letta Code cannot be written now
         ├── MemFsDirtyError   something is staged, or the signal file was edited by hand
         ├── MemFsBusyError    (retryable) a merge, rebase or another git process is under way
@@ -18,6 +20,8 @@ A server that fails (5xx), cannot be reached or is too slow is `BackendDownError
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from collab_layer.errors import BackendError
 
@@ -80,6 +84,33 @@ class ToolTakenError(BackendError):
         )
 
 
+class McpTakenError(BackendError):
+    """An MCP server with the name of ours exists and is not ours; it was left as it is."""
+
+    code = "letta_mcp_taken"
+
+    def __init__(self, store: str, server: str, name: str) -> None:
+        self.server, self.name = server, name
+        super().__init__(
+            store, f"an MCP server `{name}` ({server}) exists that is not ours; rename it, or attach without MCP"
+        )
+
+
+class McpRefusedError(BackendError):
+    """Letta does not take the MCP server, or gets no tools from it; nothing of it is left.
+
+    Attributes:
+        reason: `stdio`: Letta starts none itself, its default; `address`: it calls no private address;
+            `silent`: it got no tools from there; `settings`: anything else it takes for wrong.
+    """
+
+    code = "letta_mcp_refused"
+
+    def __init__(self, store: str, why: str, *, reason: Literal["stdio", "address", "silent", "settings"]) -> None:
+        self.reason = reason
+        super().__init__(store, why)
+
+
 class MemFsError(BackendError):
     """A memory folder of Letta Code cannot be read or written as it is."""
 
@@ -112,6 +143,8 @@ __all__ = [
     "LettaConflictError",
     "LettaGoneError",
     "LettaRejectedError",
+    "McpRefusedError",
+    "McpTakenError",
     "MemFsBusyError",
     "MemFsDirtyError",
     "MemFsError",

@@ -1,6 +1,8 @@
 """`collab letta` over a server in memory: what is printed, exit statuses, one line per error."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,7 @@ from collab_layer.config import Settings
 from collab_layer.surface.cli.main import main
 
 A, B = "agent:coder-a", "agent:coder-b"
+COLLAB = str(Path(sys.executable).with_name("collab"))
 
 
 @pytest.fixture
@@ -61,6 +64,27 @@ def test_attaching_with_an_address_issues_a_token_for_that_entity_alone(collab, 
     token = next(one["value"] for one in memory.row(agent)["secrets"] if one["key"] == "COLLAB_SERVICE_TOKEN")
     with CollabLayer.open(collab.url, settings=Settings(worker=False)) as layer:
         assert str(layer.open_with(token).principal) == "user:anna"
+
+
+def test_an_mcp_server_from_the_shell_is_asked_over_this_database_and_leaves_with_its_agent(collab, memory):
+    agent = memory.people.new()
+    call = ("letta", "attach", "--agent", agent, "--entity", "user:anna", "--mcp", "stdio", "--mcp-command", COLLAB)
+    told = json.loads(collab(*call, "--json"))
+    (row,) = memory.fake.mcp.values()
+    assert (told["mcp"], told["tool"]) == (row["id"], None)
+    assert row["env"]["COLLAB_URL"] == collab.url
+    with CollabLayer.open(collab.url, settings=Settings(worker=False)) as layer:
+        assert str(layer.open_with(row["env"]["COLLAB_TOKEN"]).principal) == "user:anna"
+    assert f"MCP server {row['id']}" in collab(*call)
+    collab("letta", "detach", "--agent", agent)
+    assert memory.fake.mcp == {}
+
+
+def test_an_address_that_letta_does_not_call_is_one_line_and_status_1(collab, memory):
+    address = ("--mcp", "http", "--url", "http://127.0.0.1:8377")
+    told = collab("letta", "attach", "--agent", memory.people.new(), *address, status=1)
+    assert "no loopback or private address" in told
+    assert len(told.splitlines()) == 1
 
 
 def test_what_cannot_be_used_is_one_line_and_status_2(collab):

@@ -6,6 +6,7 @@ import time
 import pytest
 from collab_layer_letta import Keeper, LettaBackend, attach, attach_async, detach_async
 from collab_layer_letta.agents import keeper_of
+from collab_layer_letta.refusals import LettaAuthError
 from collab_layer_letta.testing import FakeLetta, transport
 
 from collab_layer import AsyncCollabLayer, CollabLayer
@@ -162,6 +163,34 @@ def test_an_outage_is_told_by_the_round_and_made_up_for_by_the_next(memory, laye
         keeper_.sync()
     memory.fake.down = False
     assert keeper_.sync().failed == ()
+    assert "genproto@latest" in memory.people.prompt(b)
+
+
+def test_a_key_that_no_longer_holds_is_told_by_every_round_until_it_does(memory, layer, caplog):
+    agent = memory.people.new()
+    attach(memory.client, agent, entity=A, layer=layer, every_s=None)
+    memory.fake.key = "another"
+    with pytest.raises(LettaAuthError, match="401"):
+        keeper(memory, layer).sync()
+    assert asyncio.run(keeper(memory, layer)._safely())  # the rounds go on
+    assert "refused the key" in caplog.text
+    memory.fake.key = None
+    assert keeper(memory, layer).sync().failed == ()
+
+
+def test_a_storm_of_conflicts_is_told_by_the_round_and_made_up_for_by_the_next(memory, layer):
+    a, b = (memory.people.new() for _ in "ab")
+    memory.client.agents.passages.create(b, text=OWN, tags=["topic:go-modules"])
+    for agent, entity in ((a, A), (b, B)):
+        attach(memory.client, agent, entity=entity, layer=layer, every_s=None)
+    layer.grant(A, B, "records")
+    solve(memory, a)
+    memory.fake.conflicts = 10_000
+    report = keeper(memory, layer).sync()
+    assert any("times in a row" in why for why in report.failed)
+    assert "genproto@latest" not in memory.people.prompt(b)
+    memory.fake.conflicts = 0
+    assert keeper(memory, layer).sync().failed == ()
     assert "genproto@latest" in memory.people.prompt(b)
 
 

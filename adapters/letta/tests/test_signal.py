@@ -304,6 +304,26 @@ def test_many_writes_in_a_row_compile_prompts_few_times(memory):
     assert run(backend.health()).condition != "degraded"
 
 
+def test_many_agents_are_written_to_once_each_however_many_updates_come(memory):
+    entities = [Entity("user", f"u{n}") for n in range(10)]
+    setup = memory.backend()
+    agents = {entity: [other_agent(memory, setup, entity) for _ in range(2)] for entity in entities}
+
+    async def story():
+        backend = memory.backend(debounce_s=0.5)
+        for n in range(10):
+            await backend.write([derived(entity, f"Note {n}") for entity in entities])
+        await backend.flush()
+
+    memory.fake.requests.clear()
+    run(story())
+    writes = [one for one in memory.fake.writes() if one.startswith("PATCH /v1/blocks")]
+    assert max(writes.count(one) for one in writes) <= 3  # of 10 updates: the first, at most one when due, the last
+    assert len(set(writes)) == len(entities)  # one block for both agents
+    for both in agents.values():
+        assert all("Note 9" in memory.people.prompt(one) for one in both)
+
+
 def test_signals_that_wait_are_written_when_the_store_is_closed(memory):
     async def story():
         backend = memory.backend(debounce_s=60)

@@ -19,25 +19,21 @@ from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
 from collab_layer.types.health import PartHealth
 from collab_layer.types.time import utc
 from collab_layer.types.update import Receipt, Update
-from collab_layer_zep import mapping, pages
-from collab_layer_zep.client import Api, Json
+from collab_layer_zep import mapping
+from collab_layer_zep.client import Api
 from collab_layer_zep.erasing import Eraser
 from collab_layer_zep.facts import Fact
 from collab_layer_zep.ledger import LEASE_S, Ledger
 from collab_layer_zep.mapping import Ref
 from collab_layer_zep.places import Places
 from collab_layer_zep.reading import Reader
-from collab_layer_zep.refusals import ZepGoneError, ZepResidueError
+from collab_layer_zep.recall import Recall
+from collab_layer_zep.refusals import ZepResidueError
 from collab_layer_zep.stating import Stater
-from collab_layer_zep.times import window
-from collab_layer_zep.together import each
 from collab_layer_zep.writing import Writer
 
 NAME: Final = "zep"
 LEDGER: Final = "collab-zep.db"
-IDS: Final = 50
-"""Edges asked for at once."""
-_SEARCH_PAGES: Final = 4
 
 
 class ZepBackend:
@@ -79,6 +75,7 @@ class ZepBackend:
         self.ledger = Ledger(ledger, name)
         self.places = Places(self.api, _named(graphs or {}))
         self._reader, self._eraser = Reader(name), Eraser(self.api)
+        self._recall = Recall(self.api, self.places, self._reader)
         wait_s = task_timeout_s + LEASE_S
         self._writer = Writer(self.api, self.ledger, self._eraser, clock, wait_s)
         self._stater = Stater(self.api, self.ledger, self.places, self._reader, clock, wait_s)
@@ -99,53 +96,26 @@ class ZepBackend:
 
     async def read(self, refs: Sequence[MemoryRef], /) -> list[MemoryRecord]:
         """The facts that still exist, ended ones too; `valid_to` says when they ended."""
-        found = await each(self._read, _by_graph(self._name, refs).items())
-        return [record for records in found for record in records]
+        return await self._recall.read(_by_graph(self._name, refs))
 
     async def records(self, owner: Entity, /, *, after: str | None = None, limit: int = 500) -> Page:
         """An owner's facts by id, ended ones too; a page may be short where facts cannot be read."""
-        graphs = await self.places.of(owner)
-        start, _, mark = (after or "").partition("/")
-        records: list[MemoryRecord] = []
-        size = max(1, limit)
-        for graph in [graph for graph in graphs if graph >= start]:
-            if size <= 0:
-                return Page(records, f"{graph}/")
-            begin = pages.mark_of(mark if graph == start else "")
-            rows, more = await self._part(owner, graph, begin, size)
-            records += [record for record, _ in self._reader.records(owner, graph, rows).values()]
-            size -= len(rows)
-            if more is not None:
-                return Page(records, f"{graph}/{more}")
-        return Page(records, None)
+        return await self._recall.page(owner, after, limit)
 
     async def records_as_of(self, owner: Entity, at: datetime, /) -> list[MemoryRecord]:
         """The owner's facts that held at a time, by what is known today; oldest first."""
-        when = utc(at)
-        held: list[MemoryRecord] = []
-        for graph in await self.places.of(owner):
-            rows = await self._rows(owner, graph, at=window(when))
-            held += self._reader.held(owner, graph, rows, when)
-        return sorted(held, key=lambda record: (str(record.at), record.ref.id))
+        return await self._recall.held(owner, utc(at))
 
     async def search(
         self, owner: Entity, query: str, /, *, k: int = 10, at: datetime | None = None
     ) -> list[MemoryRecord]:
         """The owner's best facts for a query, as Zep ranks them, that hold now or held at a time."""
         when = self._clock() if at is None else utc(at)
-        if not query.strip() or k < 1:
-            return []
-        found: list[MemoryRecord] = []
-        for graph in await self.places.of(owner):
-            found += await self._search(owner, graph, query, k, when)
-        ranked = sorted(found, key=lambda record: (-(record.score or 0.0), record.ref.id))
-        return ranked[:k]
+        return await self._recall.search(owner, query, k, when) if query.strip() and k >= 1 else []
 
     async def owners(self) -> list[Entity]:
         """Every owner with a fact; one or more requests each."""
-        places = [place async for place in self.places.all()]
-        known = await each(self._has_any, places)
-        return sorted({owner for (owner, _), any_ in zip(places, known, strict=True) if any_})
+        return await self._recall.owners()
 
     async def health(self) -> PartHealth:
         """Ask for one user and one graph. A project with users and no facts yet is `ok`."""
@@ -199,7 +169,7 @@ class ZepBackend:
         for graph, found in _by_graph(self._name, refs).items():
             if await self.places.owner(graph) is None:
                 continue
-            rows = await self._named_rows(graph, found)
+            rows = await self._recall.rows(graph, found)
             left += await self._eraser.erase(graph, rows) if rows else []
             await self.ledger.drop_edges(graph, [str(row["uuid"]) for row in rows])
             erased += len(rows)
@@ -223,70 +193,6 @@ class ZepBackend:
         require(self, Can.WRITE)
         return await self._writer.retract(list(dict.fromkeys(keys))) if keys else 0
 
-    # -- parts ---------------------------------------------------------------------------------
-
-    async def _read(self, place: tuple[str, list[Ref]]) -> list[MemoryRecord]:
-        graph, refs = place
-        owner = await self.places.owner(graph)
-        if owner is None:
-            return []
-        rows = await self._named_rows(graph, refs)
-        return [record for record, _ in self._reader.records(owner, graph, rows).values()]
-
-    async def _named_rows(self, graph: str, refs: Sequence[Ref]) -> list[Json]:
-        rows: list[Json] = []
-        for start in range(0, len(refs), IDS):
-            wanted = {ref.edge for ref in refs[start : start + IDS]}
-            try:
-                page = await self.api.edges(graph, edges=sorted(wanted))
-            except ZepGoneError:
-                return rows
-            rows += [row for row in page.rows if str(row["uuid"]) in wanted]
-        return rows
-
-    async def _part(
-        self, owner: Entity, graph: str, mark: pages.Mark, limit: int
-    ) -> tuple[list[Json], pages.Mark | None]:
-        async def fetch(cursor: str | None) -> tuple[list[Json], str | None]:
-            return await self.api.edges(graph, cursor)
-
-        try:
-            return await pages.after(fetch, mark, limit)
-        except ZepGoneError:
-            self.places.forget(owner)
-            return [], None
-
-    async def _rows(self, owner: Entity, graph: str, **filters: Any) -> list[Json]:
-        try:
-            return [row async for row in self.api.all_edges(graph, **filters)]
-        except ZepGoneError:
-            self.places.forget(owner)
-            return []
-
-    async def _search(self, owner: Entity, graph: str, query: str, k: int, when: datetime) -> list[MemoryRecord]:
-        found: list[MemoryRecord] = []
-        cursor: str | None = None
-        for _ in range(_SEARCH_PAGES):
-            try:
-                page = await self.api.search(graph, query, cursor, at=window(when))
-            except ZepGoneError:
-                self.places.forget(owner)
-                break
-            found += self._reader.held(owner, graph, page.rows, when)
-            cursor = page.cursor
-            if cursor is None or len(found) >= k:
-                break
-        return [_scored(record, place) for place, record in enumerate(found)]
-
-    async def _has_any(self, place: tuple[Entity, str]) -> bool:
-        owner, graph = place
-        mark: pages.Mark | None = pages.Mark()
-        while mark is not None:
-            rows, mark = await self._part(owner, graph, mark, IDS)
-            if self._reader.records(owner, graph, rows):
-                return True
-        return False
-
 
 def _named(graphs: Mapping[str, Entity | str]) -> dict[str, Entity]:
     for uuid in graphs:
@@ -303,11 +209,6 @@ def _by_graph(store: str, refs: Sequence[MemoryRef]) -> dict[str, list[Ref]]:
         if ref is not None:
             found.setdefault(ref.graph, []).append(ref)
     return found
-
-
-def _scored(record: MemoryRecord, place: int) -> MemoryRecord:
-    """With the place in Zep's own order where it gave no score."""
-    return record if record.score is not None else record.model_copy(update={"score": 1.0 / (1 + place)})
 
 
 __all__ = ["LEDGER", "NAME", "ZepBackend"]

@@ -21,8 +21,9 @@ from zep_cloud.thread.client import AsyncThreadClient, ThreadClient  # noqa: E40
 from zep_cloud.types import Edge, EdgeListFilters, EdgeSearchFilters  # noqa: E402
 
 from collab_layer.errors import InputError  # noqa: E402
+from collab_layer_zep.refusals import ZepTaskError  # noqa: E402
 from collab_layer_zep.times import Condition  # noqa: E402
-from collab_layer_zep.wire import PAGE, Json, Page, Wire, given, plain  # noqa: E402
+from collab_layer_zep.wire import PAGE, Json, Page, Wire, fresh, given, plain  # noqa: E402
 
 SEARCH_PAGE: Final = 50
 MAX_QUERY: Final = 400
@@ -52,17 +53,20 @@ class Api(Wire):
         name: Of the backend, for errors.
         timeout_s: For one request.
         task_timeout_s: For an asynchronous write to come to its end.
+        patient: Reads are repeated as the client is set up; else they are not.
 
     Raises:
         InputError: Another kind of object.
         ZepVersionError: A client of the v3 API.
     """
 
-    def __init__(self, client: Any, name: str, timeout_s: float, task_timeout_s: float) -> None:
+    def __init__(
+        self, client: Any, name: str, timeout_s: float, task_timeout_s: float, *, patient: bool = True
+    ) -> None:
         if not isinstance(client, (Zep, AsyncZep)):
             raise InputError(f"{type(client).__name__} is none of zep_cloud's Zep, AsyncZep")
         check_address(name, address_of(client))
-        super().__init__(client, name, timeout_s, task_timeout_s)
+        super().__init__(client, name, timeout_s, task_timeout_s, patient=patient)
 
     @property
     def is_async(self) -> bool:
@@ -91,13 +95,18 @@ class Api(Wire):
         """Every user."""
         return self.each(self.client.user.list)
 
+    async def last_words(self, thread: str, messages: int) -> list[str]:
+        """What was said last in a thread, the newest first."""
+        page = await self.page(self.client.thread.list_messages, thread, cursor=None, page_size=messages, order="desc")
+        return [str(row.get("content") or "") for row in page.rows]
+
     def graphs(self, search: str | None = None) -> AsyncGenerator[Json]:
         """Every graph, or those that have a text in their name, id or description."""
         return self.each(self.client.graph.list, **({} if search is None else {"search": search}))
 
     async def some(self, kind: str) -> int:
         """How many `user`s or `graph`s there are, as far as Zep says it; 0 if there is none."""
-        page = await self.ask(getattr(self.client, kind).list, page_size=1)
+        page = await self.try_once(getattr(self.client, kind).list, page_size=1)
         rows = list(page.items or ())
         return max(len(rows), getattr(page.response, "total_size", None) or 0)
 
@@ -131,24 +140,37 @@ class Api(Wire):
     async def add_edges(self, graph: str, edges: Sequence[Json], once: str) -> list[Json]:
         """Add at most 100 edges as they are, without a language model, and wait until they are stored.
 
+        A task that came to a bad end may be that of an earlier request with the same key: then
+        they are sent once more, under a new one. What is stored of a part is taken out again.
+
         Raises:
-            ZepTaskError: They were not.
+            ZepTaskError: They were not stored.
         """
         sent = [EdgeInput.model_validate(edge) for edge in edges]
-        added = await self.put(self.client.graph.edge.add, graph, edges=sent, deduplicate=False, once=once)
-        return [plain(edge) for edge in added.edges or ()]
+        for key in (once, fresh()):
+            answer = await self.send(self.client.graph.edge.add, graph, edges=sent, deduplicate=False, once=key)
+            added = [plain(edge) for edge in answer.edges or ()]
+            try:
+                await self.finish(answer)
+                break
+            except ZepTaskError:
+                for edge in added:
+                    await self.drop_edge(graph, str(edge["uuid"]))
+                if key != once:
+                    raise
+        return added
 
     async def edge(self, graph: str, edge: str) -> Json | None:
         """An edge by uuid."""
         return await self.find(self.client.graph.edge.get, graph, edge)
 
-    async def change_edge(self, graph: str, edge: str, once: str, **fields: Any) -> bool:
+    async def change_edge(self, graph: str, edge: str, **fields: Any) -> bool:
         """Change a fact's words or merge attributes, None removes one; False if it is gone."""
-        return await self.gone(self.put(self.client.graph.edge.update, graph, edge, once=once, **fields))
+        return await self.gone(self.put(self.client.graph.edge.update, graph, edge, **fields))
 
-    async def drop_edge(self, graph: str, edge: str, once: str) -> bool:
+    async def drop_edge(self, graph: str, edge: str) -> bool:
         """Delete a fact and wait until it is; False if it was gone."""
-        return await self.gone(self.put(self.client.graph.edge.delete, graph, edge, once=once))
+        return await self.gone(self.put(self.client.graph.edge.delete, graph, edge))
 
     # -- nodes, episodes, what is retold ---------------------------------------------------------
 
@@ -172,27 +194,27 @@ class Api(Wire):
         row = await self.find(self.client.user.get_node, user)
         return None if row is None else str(row["uuid"])
 
-    async def drop_node(self, graph: str, node: str, once: str) -> bool:
+    async def drop_node(self, graph: str, node: str) -> bool:
         """Delete a node with its edges; False if it was gone."""
-        return await self.gone(self.put(self.client.graph.node.delete, graph, node, once=once))
+        return await self.gone(self.put(self.client.graph.node.delete, graph, node))
 
-    async def add_nodes(self, graph: str, names: Sequence[str], once: str) -> dict[str, str]:
+    async def add_nodes(self, graph: str, names: Sequence[str]) -> dict[str, str]:
         """Add nodes; their uuids by name."""
         sent = [NodeInput(name=name) for name in names]
-        added = await self.put(self.client.graph.node.add, graph, nodes=sent, once=once)
+        added = await self.put(self.client.graph.node.add, graph, nodes=sent)
         return {name: str(one.uuid_) for name, one in zip(names, added.nodes or (), strict=True)}
 
-    async def blank_node(self, graph: str, node: str, once: str) -> bool:
+    async def blank_node(self, graph: str, node: str) -> bool:
         """Empty a node's summary; False if it is gone."""
-        return await self.gone(self.put(self.client.graph.node.update, graph, node, summary="", once=once))
+        return await self.gone(self.put(self.client.graph.node.update, graph, node, summary=""))
 
     async def episode(self, graph: str, episode: str) -> Json | None:
         """An episode by uuid."""
         return await self.find(self.client.graph.episode.get, graph, episode)
 
-    async def drop_episode(self, graph: str, episode: str, once: str) -> bool:
+    async def drop_episode(self, graph: str, episode: str) -> bool:
         """Delete an episode with the facts that rest on nothing else; False if it was gone."""
-        return await self.gone(self.put(self.client.graph.episode.delete, graph, episode, once=once))
+        return await self.gone(self.put(self.client.graph.episode.delete, graph, episode))
 
     def observations(self, graph: str) -> AsyncGenerator[Json]:
         """What Zep concluded from a graph's episodes."""
@@ -204,14 +226,14 @@ class Api(Wire):
         """Make a standalone graph; its uuid."""
         return str((await self.put(self.client.graph.create, name=name, description=description, once=once)).uuid_)
 
-    async def set_edge_types(self, graph: str, types: Sequence[Json], once: str) -> None:
+    async def set_edge_types(self, graph: str, types: Sequence[Json]) -> None:
         """Say which edges, with which attributes, a graph takes."""
         sent = [EdgeType.model_validate(one) for one in types]
-        await self.put(self.client.graph.set_ontology, graph, edge_types=sent, entity_types=[], once=once)
+        await self.put(self.client.graph.set_ontology, graph, edge_types=sent, entity_types=[])
 
-    async def drop_graph(self, graph: str, once: str) -> bool:
+    async def drop_graph(self, graph: str) -> bool:
         """Delete a graph with all in it and wait until it is; False if it was gone."""
-        return await self.gone(self.put(self.client.graph.delete, graph, once=once))
+        return await self.gone(self.put(self.client.graph.delete, graph))
 
     # -- groups --------------------------------------------------------------------------------------
 

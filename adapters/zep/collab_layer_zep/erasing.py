@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from collab_layer_zep.client import Api, Json
-from collab_layer_zep.derived import once
 from collab_layer_zep.mapping import BLANK
+from collab_layer_zep.together import each
 
 
 class Eraser:
@@ -35,10 +35,8 @@ class Eraser:
         Returns:
             Episodes that stay, each with the reason.
         """
-        for row in rows:
-            edge = str(row["uuid"])
-            said = {"fact": BLANK} | ({"attributes": dict(attributes)} if attributes else {})
-            await self._api.change_edge(graph, edge, once("blank", graph, edge, *sorted(attributes)), **said)
+        said: dict[str, Any] = {"fact": BLANK} | ({"attributes": dict(attributes)} if attributes else {})
+        await each(lambda row: self._api.change_edge(graph, str(row["uuid"]), **said), rows)
         return await self._drop(graph, rows)
 
     async def finish(self, rows: Iterable[Json]) -> None:
@@ -47,13 +45,11 @@ class Eraser:
             await self._drop(str(row["graph_uuid"]), [row])
 
     async def _drop(self, graph: str, rows: Sequence[Json]) -> list[str]:
-        left: list[str] = []
         gone = {str(row["uuid"]) for row in rows}
-        for episode in dict.fromkeys(str(one) for row in rows for one in row.get("episode_uuids") or ()):
-            left += await self._episode(graph, episode, gone)
-        for edge in sorted(gone):
-            await self._api.drop_edge(graph, edge, once("drop", graph, edge))
-        return left
+        episodes = dict.fromkeys(str(one) for row in rows for one in row.get("episode_uuids") or ())
+        left = await each(lambda episode: self._episode(graph, episode, gone), episodes)
+        await each(lambda edge: self._api.drop_edge(graph, edge), sorted(gone))
+        return [one for some in left for one in some]
 
     async def erase(self, graph: str, rows: Sequence[Json]) -> list[str]:
         """Remove an owner's facts and what is retold of them; what stays, each with its reason."""
@@ -67,7 +63,7 @@ class Eraser:
         for node in sorted({str(row[end]) for row in rows for end in ("source_node_uuid", "target_node_uuid")}):
             held = await self._api.node(graph, node)
             if held is not None and held.get("summary"):
-                await self._api.blank_node(graph, node, once("blank", graph, node, held["summary"]))
+                await self._api.blank_node(graph, node)
         return [*left, *retold]
 
     async def _episode(self, graph: str, episode: str, gone: set[str]) -> list[str]:
@@ -77,7 +73,7 @@ class Eraser:
         held = await self._api.episode(graph, episode)
         if held is None:
             return []
-        await self._api.drop_episode(graph, episode, once("drop", graph, episode))
+        await self._api.drop_episode(graph, episode)
         thread = held.get("thread_uuid")
         return [f"a message of thread `{thread}`; delete the thread"] if thread else []
 

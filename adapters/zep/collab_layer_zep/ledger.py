@@ -200,7 +200,8 @@ class Ledger:
     def _take(self, db: sqlite3.Connection, place: str, token: str) -> bool:
         sql = (
             "INSERT INTO claims VALUES (?, ?, ?, ?) ON CONFLICT (store, place) DO UPDATE "
-            "SET token = excluded.token, until = excluded.until WHERE claims.until <= ? OR claims.token = excluded.token"
+            "SET token = excluded.token, until = excluded.until "
+            "WHERE claims.until <= ? OR claims.token = excluded.token"
         )
         now = time.time()
         return db.execute(sql, (self._store, place, token, now + LEASE_S, now)).rowcount == 1

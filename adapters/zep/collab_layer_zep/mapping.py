@@ -71,7 +71,7 @@ def user_entity(user_id: object, uuid: object) -> Entity | None:
     """Whose a user's graph is; None for an id of more than 256 characters, encoded."""
     native = user_id if isinstance(user_id, str) and user_id else None
     try:
-        return Entity(USER, f"{BY_UUID}{uuid}" if native is None else _encode(native))
+        return Entity(USER, f"{BY_UUID}{uuid}" if native is None else encode(native))
     except InputError:
         return None
 
@@ -166,8 +166,8 @@ def _version(text: str, span: Span, links: tuple[Entity, ...]) -> str:
     return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def _encode(native: str) -> str:
-    """Write a native id so that an `Entity` takes it; two ids never become one."""
+def encode(native: str) -> str:
+    """Write a native id or name so that an `Entity` takes it; two ids never become one."""
     fit = _UNFIT.sub(_percent, native)
     fit = fit if unicodedata.normalize("NFC", fit) == fit else _OTHER.sub(_percent, fit)
     return f"%{ord(fit[0]):02X}{fit[1:]}" if fit.startswith(BY_UUID) else fit
@@ -185,6 +185,7 @@ __all__ = [
     "RETRACTED",
     "USER",
     "Ref",
+    "encode",
     "graph_entity",
     "is_uuid",
     "links_of",

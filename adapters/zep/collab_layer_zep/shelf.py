@@ -91,24 +91,15 @@ class Shelf:
                 held.keyed.setdefault(str(attributes[KEY]), []).append(row)
 
     async def make(self, owner: str, keys: Sequence[str]) -> str:
-        """A new graph that takes our items; its uuid.
-
-        Raises:
-            BackendError: It could not be made; what was is deleted again, as far as that can be done.
-        """
+        """A new graph; its uuid."""
         entity = Entity.parse(owner)
         for salt in ("", uuid.uuid4().hex):
             asked = once("graph", self._api.name, owner, salt, *sorted(keys))
             graph = await self._api.make_graph(mapping.reserved_name(entity), derived.description(entity), asked)
-            try:
-                await self._api.set_edge_types(graph, derived.edge_types(), once("types", graph, salt))
-            except ZepGoneError:
-                continue  # the answer was that to an earlier request, whose graph is deleted by now
-            except BackendError:
-                await self.undo(owner, graph)
-                raise
-            await self._ledger.keep_graph(owner, graph)
-            return graph
+            if await self._api.graph(graph) is not None:
+                await self._ledger.keep_graph(owner, graph)
+                return graph
+            # The answer was that to an earlier request, whose graph is deleted by now.
         raise BackendError(self._api.name, "Zep made a graph and does not have it")
 
     async def undo(self, owner: str, graph: str) -> None:
@@ -121,14 +112,20 @@ class Shelf:
 
     async def drop(self, owner: str, graph: str) -> None:
         """Delete a graph with all in it."""
-        await self._api.drop_graph(graph, once("drop", graph))
+        await self._api.drop_graph(graph)
         await self._ledger.drop_graph(owner, graph)
 
     async def nodes(self, owner: str, graph: str) -> dict[str, str]:
-        """The nodes of the owner and of its peers by name, made if they are not there."""
+        """The nodes of the owner and of its peers by name, made if they are not there.
+
+        Where they are, the graph has our ontology too: it is set before.
+        """
         there = {str(row.get("name")): str(row["uuid"]) async for row in self._api.nodes(graph)}
         missing = [name for name in (owner, PEERS) if name not in there]
-        return there | (await self._api.add_nodes(graph, missing, once("nodes", graph, *missing)) if missing else {})
+        if missing:
+            await self._api.set_edge_types(graph, derived.edge_types())
+            there |= await self._api.add_nodes(graph, missing)
+        return there
 
     async def owners_of(self, keys: Iterable[str]) -> set[str]:
         """For whom keys were written that the ledger does not know: every reserved graph is looked at."""

@@ -87,9 +87,8 @@ class Stater:
         return sum(done)
 
     async def _end(self, ref: Ref, at: datetime) -> bool:
-        # A value that is set again is another request: an answer kept for an earlier one would undo it.
         attributes = {ENDED: at.isoformat()}
-        return await self._api.change_edge(ref.graph, ref.edge, once(uuid.uuid4()), attributes=attributes)
+        return await self._api.change_edge(ref.graph, ref.edge, attributes=attributes)
 
     async def _known(self, keys: Sequence[str]) -> dict[str, Ref]:
         """Keys of this ledger whose facts are still there."""
@@ -139,7 +138,7 @@ class Stater:
             if node is not None:
                 found[name] = node
         missing = [name for name in facts.nodes_of(edges) if name not in found]
-        made = await self._api.add_nodes(graph, missing, once("nodes", graph, uuid.uuid4())) if missing else {}
+        made = await self._api.add_nodes(graph, missing) if missing else {}
         return found | made, list(made.values())
 
     async def _own_node(self, graph: str) -> str | None:
@@ -151,7 +150,7 @@ class Stater:
         """Delete nodes that nothing hangs on yet; where that fails too, the next batch finds them by name."""
         try:
             for node in nodes:
-                await self._api.drop_node(graph, node, once("undo", graph, node))
+                await self._api.drop_node(graph, node)
         except BackendError:
             return
 

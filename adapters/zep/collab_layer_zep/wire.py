@@ -4,8 +4,8 @@ In:   methods of the SDK's clients, blocking or awaited.
 Out:  plain dicts.
 
 Reads are repeated by the SDK as the client is set up. Writes never are: it takes a conflict
-(409) for something to send again. They carry an idempotency key that follows from what they
-write, and are followed to the end of their task.
+(409) for something to send again. What must not be done twice carries an idempotency key that
+follows from what it writes; every write is followed to the end of its task.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
@@ -42,12 +43,15 @@ class Wire:
         name: Of the backend, for errors.
         timeout_s: For one request.
         task_timeout_s: For an asynchronous write to come to its end.
+        patient: Reads are repeated as the client is set up; else they are not.
     """
 
-    def __init__(self, client: Any, name: str, timeout_s: float, task_timeout_s: float) -> None:
+    def __init__(
+        self, client: Any, name: str, timeout_s: float, task_timeout_s: float, *, patient: bool = True
+    ) -> None:
         self.client, self.name = client, name
         self._task_timeout_s = task_timeout_s
-        self._reading: Json = {"timeout": timeout_s}
+        self._reading: Json = {"timeout": timeout_s} | ({} if patient else {"max_retries": 0})
         self._writing: Json = {"timeout": timeout_s, "max_retries": 0}
 
     async def find(self, method: Any, *args: Any, **fields: Any) -> Json | None:
@@ -75,18 +79,26 @@ class Wire:
                 return
             seen.add(cursor)
 
-    async def put(self, method: Any, *args: Any, once: str, **fields: Any) -> Any:
-        """Write, once, and follow the task if there is one.
+    async def put(self, method: Any, *args: Any, once: str | None = None, **fields: Any) -> Any:
+        """Write, and follow the task if there is one. What may be done twice over needs no key.
 
         Raises:
             ZepTaskError: It came to a bad end.
             BackendTimeoutError: It has not come to any.
         """
-        answer = await self._call(method, self._writing, *args, idempotency_key=once, **fields)
+        answer = await self.send(method, *args, once=once or fresh(), **fields)
+        await self.finish(answer)
+        return answer
+
+    async def send(self, method: Any, *args: Any, once: str, **fields: Any) -> Any:
+        """Write; its task may be under way yet."""
+        return await self._call(method, self._writing, *args, idempotency_key=once, **fields)
+
+    async def finish(self, answer: Any) -> None:
+        """Follow an answer's task, if it has one, to its end."""
         task = getattr(answer, "task", None)
         if task is not None and task.uuid_ is not None:
             await self._follow(str(task.uuid_), str(task.status))
-        return answer
 
     async def gone(self, writing: Awaitable[Any]) -> bool:
         """Whether a write found what it was about; False if that was gone already."""
@@ -99,6 +111,10 @@ class Wire:
     async def ask(self, method: Any, *args: Any, **fields: Any) -> Any:
         """Read."""
         return await self._call(method, self._reading, *args, **fields)
+
+    async def try_once(self, method: Any, *args: Any, **fields: Any) -> Any:
+        """Read, without repeating it."""
+        return await self._call(method, self._writing, *args, **fields)
 
     async def _follow(self, task: str, status: str) -> None:
         pause, until = _POLL_S[0], time.monotonic() + self._task_timeout_s
@@ -122,6 +138,11 @@ class Wire:
             return await asyncio.to_thread(method, *args, **fields, request_options=options)
 
 
+def fresh() -> str:
+    """A key that no other request has."""
+    return f"collab-{uuid.uuid4().hex}"
+
+
 def plain(model: Any) -> Json:
     """A value of the SDK under the names the API uses."""
     return cast("Json", model.model_dump(by_alias=True))
@@ -132,4 +153,4 @@ def given(fields: Mapping[str, Any]) -> Json:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-__all__ = ["PAGE", "Json", "Page", "Wire", "given", "plain"]
+__all__ = ["PAGE", "Json", "Page", "Wire", "fresh", "given", "plain"]

@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure what sharing and models are worth.", no_args_is_help=True)
     bench.command("lift")(lift)
     bench.command("prompts")(prompts)
+    bench.command("triggers")(triggers)
     app.add_typer(bench, name="bench")
 
 
@@ -69,6 +70,22 @@ def prompts(
 
     with progress() as bar:
         report = asyncio.run(measured.measure(data, users=users, seed=seed, progress=_teller(bar)))
+    _print(report, as_json)
+
+
+def triggers(
+    seed: Annotated[int, typer.Option(help="Of the first stream of notes.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Streams in all.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """What asking the memory model costs by trigger, and how many recurring facts it gets to see.
+
+    The model is a stand-in that repeats what notes have in common.
+    """
+    from collab_layer.bench import triggers as measured
+
+    with progress() as bar:
+        report = asyncio.run(measured.compare(range(seed, seed + seeds), progress=_teller(bar)))
     _print(report, as_json)
 
 

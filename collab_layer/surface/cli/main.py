@@ -13,7 +13,20 @@ from typing import Annotated, Any
 import typer
 
 from collab_layer.errors import CollabError, InputError
-from collab_layer.surface.cli import bench, demo, info, reading, rules, serving, sharing, spending, upkeep, working
+from collab_layer.surface.cli import (
+    bench,
+    demo,
+    governing,
+    info,
+    reading,
+    receipt,
+    rules,
+    serving,
+    sharing,
+    spending,
+    upkeep,
+    working,
+)
 from collab_layer.surface.cli.session import Session
 
 
@@ -54,7 +67,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_globals)
-    for room in (demo, reading, sharing, working, upkeep, serving, info, rules, spending, bench):
+    for room in (demo, reading, sharing, receipt, governing, working, upkeep, serving, info, rules, spending, bench):
         room.register(app)
     return app
 

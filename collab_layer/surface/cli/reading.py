@@ -14,6 +14,7 @@ from collab_layer.surface.cli.session import session_of
 
 if TYPE_CHECKING:
     from collab_layer import Evidence, Facet
+    from collab_layer.types.injection import Received
 
 
 def register(app: typer.Typer) -> None:
@@ -143,7 +144,15 @@ def explain(
         sys.stdout.write(f"stepped back for {lineage.superseded_by}\n")
     if lineage.related:
         sys.stdout.write(f"related: {', '.join(lineage.related)}\n")
+    if lineage.received:
+        rows = [_received(one) for one in lineage.received]
+        console().print(table("Received by", ("who", "as", "answers", "last, UTC"), rows, numeric=("answers",)))
     return None
+
+
+def _received(one: Received) -> tuple[str, str, int, str]:
+    last = f"{one.last:%Y-%m-%d %H:%M}" if one.last else ""
+    return str(one.entity or f"{one.readers} readers"), one.use, one.answers, last
 
 
 def _evidence(facet: Facet) -> str:

@@ -74,21 +74,24 @@ def mcp(
     token_env: Annotated[
         str, typer.Option(help="The environment variable that holds the token; `--as` stands in for it.")
     ] = "COLLAB_TOKEN",
+    suffix: Annotated[str, typer.Option(envvar="COLLAB_MCP_SUFFIX", help="What the names of the tools end in.")] = "",
     as_json: Json = False,
 ) -> None:
     """Serve MCP over stdin and stdout, for one token or one entity. With --json: print the tools, and end."""
     try:
-        from collab_layer.surface.mcp.server import listed
+        from collab_layer.surface.mcp.server import SUFFIX, listed
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed; {EXTRA}") from error
+    if not SUFFIX.fullmatch(suffix):
+        raise InputError("a suffix has at most 24 letters, digits, `_` and `-`")
     if as_json:
-        return emit([one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in listed()])
+        return emit([one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in listed(suffix)])
     session, token = session_of(ctx), os.environ.get(token_env)
     if token is None and session.principal is None:
         raise InputError(f"name whom to act for: a token in {token_env}, or `collab --as agent:coder-a mcp`")
     if token is not None and session.principal is not None:
         raise InputError(f"{token_env} holds a token and `--as` names an entity; one of them says whom to act for")
-    asyncio.run(_mcp(session, token))
+    asyncio.run(_mcp(session, token, suffix))
     return None
 
 
@@ -141,16 +144,16 @@ def revoke(
     return None
 
 
-async def _mcp(session: Session, token: str | None) -> None:
+async def _mcp(session: Session, token: str | None, suffix: str) -> None:
     from collab_layer.config import Settings
     from collab_layer.layer import AsyncCollabLayer
     from collab_layer.surface.mcp.stdio import serve_as, serve_token
 
     async with await AsyncCollabLayer.open(session.url, tenant=session.tenant, settings=Settings()) as layer:
         if token is not None:
-            await serve_token(layer, token)
+            await serve_token(layer, token, suffix)
         elif session.principal is not None:
-            await serve_as(layer.as_(session.principal, session.purpose))
+            await serve_as(layer.as_(session.principal, session.purpose), suffix)
 
 
 def _listening(with_mcp: bool, as_json: bool) -> Callable[[str, int], None]:

@@ -20,6 +20,8 @@ from collab_layer.surface.http.auth import acting
 from collab_layer.surface.mcp.server import Context, build
 
 PATH = "/mcp"
+SUFFIX = "X-Collab-Suffix"
+"""Header: what the names of the tools are to end in."""
 HERE = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -35,7 +37,7 @@ class Mounted:
 
     def __init__(self, hosts: Sequence[str], max_body_bytes: int) -> None:
         self._manager = StreamableHTTPSessionManager(
-            app=build(_caller),
+            app=build(_caller, _naming),
             json_response=True,
             stateless=True,
             security_settings=_security(hosts),
@@ -53,6 +55,11 @@ class Mounted:
 async def _caller(context: Context) -> AsyncCollabLayer:
     request: Any = context.request
     return acting(getattr(request, "state", None))
+
+
+def _naming(context: Context) -> str:
+    headers: Any = getattr(context.request, "headers", None) or {}
+    return str(headers.get(SUFFIX, ""))
 
 
 def _security(hosts: Sequence[str]) -> TransportSecuritySettings:

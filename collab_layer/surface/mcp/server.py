@@ -7,6 +7,7 @@ Out:  results, structured and in few words; errors of ours as tool errors with o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import Any
@@ -33,18 +34,26 @@ from collab_layer.surface.mcp.tools import DATA, OFFERS, Offer
 Context = ServerRequestContext[dict[str, Any], Any]
 Door = Callable[[Context], Awaitable[AsyncCollabLayer]]
 """Who calls; raises `TokenRefusedError` if nobody may."""
+Naming = Callable[[Context], str]
+"""What the names of the tools end in for this caller: some hosts keep the tools of all servers in one list."""
+SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,24}")
 
 INSTRUCTIONS = f"Memory between agents: ask `context` first, tell `observe` what you found out. {DATA}"
 
 
-def build(door: Door) -> Server[dict[str, Any]]:
+def _plain(_: Context) -> str:
+    return ""
+
+
+def build(door: Door, naming: Naming = _plain) -> Server[dict[str, Any]]:
     """A server whose tools act for whoever the door lets in."""
 
-    async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=listed())
+    async def list_tools(context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=listed(checked_suffix(naming(context))))
 
     async def call_tool(context: Context, asked: CallToolRequestParams) -> CallToolResult:
-        offer = next((one for one in OFFERS if one.name == asked.name), None)
+        end = checked_suffix(naming(context))
+        offer = next((one for one in OFFERS if one.name + end == asked.name), None)
         if offer is None:
             raise MCPError(code=INVALID_PARAMS, message="there is no such tool")
         return await _call(offer, asked.arguments or {}, context, door)
@@ -58,11 +67,22 @@ def build(door: Door) -> Server[dict[str, Any]]:
     )
 
 
-def listed() -> list[Tool]:
-    """Every tool with its schemas."""
+def checked_suffix(suffix: str) -> str:
+    """The end of tool names, if they can end so.
+
+    Raises:
+        MCPError: It is longer than 24 characters, or not of letters, digits, `_` and `-`.
+    """
+    if not SUFFIX.fullmatch(suffix):
+        raise MCPError(code=INVALID_PARAMS, message="a suffix has at most 24 letters, digits, `_` and `-`")
+    return suffix
+
+
+def listed(suffix: str = "") -> list[Tool]:
+    """Every tool with its schemas, its name with the suffix."""
     return [
         Tool(
-            name=one.name,
+            name=one.name + suffix,
             description=one.does,
             input_schema=one.asked.model_json_schema(),
             output_schema=one.reply.model_json_schema(mode="serialization"),

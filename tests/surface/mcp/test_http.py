@@ -58,6 +58,14 @@ def test_a_page_of_another_origin_is_refused(service: Running) -> None:
         assert http.post("/mcp", json=LIST, headers=own).status_code == 200
 
 
+@pytest.mark.parametrize("suffix", ["a b", "x" * 25, "я".encode()])
+def test_a_suffix_that_no_name_can_have_is_an_error_of_the_protocol(service: Running, suffix: str | bytes) -> None:
+    with service.client(service.issue("agent:b").text) as http:
+        told = http.post("/mcp", json=LIST, headers={**HEADERS, "X-Collab-Suffix": suffix}).json()
+    assert told["error"]["code"] == -32602
+    assert "at most 24" in told["error"]["message"]
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_there_are_no_streams_and_no_sessions_to_take_over(service: Running, method: str) -> None:
     with service.client(service.issue("agent:b").text) as http:

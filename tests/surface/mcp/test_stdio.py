@@ -60,6 +60,11 @@ def test_a_token_that_does_not_hold_ends_it_at_once(sqlite_url: str) -> None:
     assert done.stderr == "error: the access token does not hold; ask the operator for a new one\n"
 
 
+def test_a_suffix_that_no_name_can_have_is_refused(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--url", sqlite_url, "--as", "agent:b", "mcp", "--suffix", "a b"]) == 2
+    assert "at most 24" in capsys.readouterr().err
+
+
 def test_it_ends_when_its_client_has_gone(sqlite_url: str) -> None:
     done = run(sqlite_url, "--as", "agent:b", "mcp")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -33,6 +33,7 @@ class Peer:
 
     def __init__(self, service: Running, layer: AsyncCollabLayer, transport: str, mode: str) -> None:
         self.service, self.layer, self._transport, self._mode = service, layer, transport, mode
+        self.suffix = ""
 
     def client(self, token: str) -> AbstractAsyncContextManager[Client]:
         """The official client, as the bearer of a token."""
@@ -41,6 +42,7 @@ class Peer:
     @asynccontextmanager
     async def _stdio(self, token: str) -> AsyncIterator[Client]:
         environment = {**os.environ, "COLLAB_TOKEN": token, "COLLAB_WORKER": "false"}
+        environment["COLLAB_MCP_SUFFIX"] = self.suffix
         call = [*COLLAB[1:], "--url", self.service.store, "mcp"]
         async with Client(
             StdioServerParameters(command=sys.executable, args=call, env=environment),
@@ -51,7 +53,7 @@ class Peer:
 
     @asynccontextmanager
     async def _http(self, token: str) -> AsyncIterator[Client]:
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}", "X-Collab-Suffix": self.suffix}
         async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
             transport = streamable_http_client(self.service.at["mcp"], http_client=http)
             async with Client(transport, mode=self._mode) as client:
@@ -169,6 +171,20 @@ def test_a_revoked_token_is_refused_at_the_next_call_of_an_open_connection(servi
                 else:
                     with pytest.raises(MCPError):  # the gate refuses the request itself
                         await client.call_tool("context", {"query": "Go modules"})
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_names_of_tools_end_in_what_the_client_asks_for(service, transport) -> None:
+    async def story() -> None:
+        async with peer(service, transport) as one:
+            token, one.suffix = await one.layer.issue_token("agent:b"), "_b"
+            async with one.client(token.text) as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == [f"{name}_b" for name in TOOLS]
+                assert "pinning" in text(await client.call_tool("context_b", {"query": "Go modules conflict"}))
+                with pytest.raises(MCPError, match="no such tool"):
+                    await client.call_tool("context", {"query": "Go modules conflict"})
 
     asyncio.run(story())
 

@@ -54,6 +54,8 @@ class FakeLetta:
         strict: Refuse values over a block's limit with 422, as releases before 0.16 did.
         requests: Method and path of each request.
         before: Called with method and path before a request is served.
+        stdio: Whether it starts MCP servers itself; a server as it comes does not.
+        public: Names of the tools that each public MCP address lists.
     """
 
     down: bool = False
@@ -70,6 +72,9 @@ class FakeLetta:
     passages: dict[str, Json] = field(default_factory=dict[str, Json])
     tools: dict[str, Json] = field(default_factory=dict[str, Json])
     prompts: dict[str, str] = field(default_factory=dict[str, str])
+    stdio: bool = True
+    public: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    mcp: dict[str, Json] = field(default_factory=dict[str, Json])
     lock: RLock = field(default_factory=RLock)
     ticks: int = 0
 

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 import httpx
 
+from collab_layer_letta.testing import mcp
 from collab_layer_letta.testing.fake import FakeLetta, Json, Refusal, new_id
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
@@ -149,6 +150,14 @@ def _by_label(asked: Asked, agent: str, label: str) -> Json:
     return asked.server.shown_block(asked.server.change_by_label(agent, label, asked.body))
 
 
+def _read_by_label(asked: Asked, agent: str, label: str) -> Json:
+    row = asked.server.shown_agent(asked.server.agent(agent), ["blocks"])
+    for block in row["blocks"]:
+        if block["label"] == label:
+            return block
+    raise Refusal(404, f"No block with label {label}")
+
+
 # -- blocks ----------------------------------------------------------------------------
 
 
@@ -277,7 +286,36 @@ def _health(asked: Asked) -> Json:
     return {"version": "fake", "status": "ok"}
 
 
+# -- MCP servers -------------------------------------------------------------------------
+
+
+def _mcp_servers(asked: Asked) -> list[Json]:
+    return list(asked.server.mcp.values())
+
+
+def _make_mcp(asked: Asked) -> Json:
+    return mcp.make(asked.server, asked.body)
+
+
+def _change_mcp(asked: Asked, id_: str) -> Json:
+    return mcp.change(asked.server, id_, asked.body)
+
+
+def _refresh_mcp(asked: Asked, id_: str) -> Json:
+    return {"added": mcp.sync(asked.server, id_)}
+
+
+def _mcp_tools(asked: Asked, id_: str) -> list[Json]:
+    return mcp.tools(asked.server, id_)
+
+
+def _drop_mcp(asked: Asked, id_: str) -> Any:
+    mcp.drop(asked.server, id_)
+    return GONE
+
+
 A, B = r"/v1/agents/(?P<agent>[^/]+)", r"/v1/blocks/(?P<block>[^/]+)"
+M = r"/v1/mcp-servers/(?P<id_>[^/]+)"
 ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", r"/v1/health/", _health),
     ("GET", r"/v1/agents/", _agents),
@@ -289,6 +327,7 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("PATCH", A + r"/core-memory/blocks/attach/(?P<block>[^/]+)", _attach),
     ("PATCH", A + r"/core-memory/blocks/detach/(?P<block>[^/]+)", _detach),
     ("PATCH", A + r"/core-memory/blocks/(?P<label>[^/]+)", _by_label),
+    ("GET", A + r"/core-memory/blocks/(?P<label>[^/]+)", _read_by_label),
     ("PATCH", A + r"/tools/attach/(?P<tool>[^/]+)", _attach_tool),
     ("PATCH", A + r"/tools/detach/(?P<tool>[^/]+)", _detach_tool),
     ("GET", A + r"/archival-memory", _passages),
@@ -307,6 +346,12 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("PATCH", A + r"/archives/attach/(?P<archive>[^/]+)", _attach_archive),
     ("DELETE", r"/v1/archives/(?P<archive>[^/]+)", _drop_archive),
     ("DELETE", r"/v1/archives/(?P<archive>[^/]+)/passages/(?P<passage>[^/]+)", _drop_passage),
+    ("GET", r"/v1/mcp-servers/", _mcp_servers),
+    ("POST", r"/v1/mcp-servers/", _make_mcp),
+    ("PATCH", M, _change_mcp),
+    ("PATCH", M + r"/refresh", _refresh_mcp),
+    ("GET", M + r"/tools", _mcp_tools),
+    ("DELETE", M, _drop_mcp),
     ("GET", r"/v1/tools/", _tools),
     ("PUT", r"/v1/tools/", _upsert_tool),
     ("POST", r"/v1/tools/", _upsert_tool),

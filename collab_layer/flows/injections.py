@@ -1,0 +1,172 @@
+"""Answers that carried something of others, kept for a while: who got which items.
+
+An answer only appends to a queue in memory. The queue is written half a second later, in one
+batch off the event loop, and once more when the layer is closed. A process that is killed loses
+what it had not written. Where the database refuses for so long that the queue is full, an answer
+waits for the write and fails with it: nothing is handed out that could not be told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from collab_layer.errors import StoreError
+from collab_layer.graph import injections, names
+from collab_layer.graph.engine import Database
+from collab_layer.graph.injections import Row
+from collab_layer.graph.tables import tenants
+from collab_layer.types.entity import Entity
+from collab_layer.types.injection import Use
+from collab_layer.types.time import DAY, SECOND
+
+log = logging.getLogger("collab_layer")
+
+WRITE_AFTER_S, RETRY_AFTER_S = 0.5, 5.0
+MOST = 10_000
+"""Answers that wait in memory at most."""
+PRUNE_EVERY, PRUNE_MOST = 3_600 * SECOND, 5_000
+UNKNOWN = -1
+"""Generation of an answer that was made outside a snapshot: its reader must be known already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One answer; `at` microseconds, `generation` the tenant's when it was made."""
+
+    tenant: str
+    at: int
+    entity: Entity
+    principal: Entity | None
+    purpose: str | None
+    use: Use
+    items: tuple[str, ...]
+    generation: int
+
+
+class InjectionLog:
+    """One process's queue of answers, and its writer. `add` and `room` belong to the event loop."""
+
+    def __init__(self, database: Database, threads: ThreadPoolExecutor, days: int) -> None:
+        self.days = days
+        self._database, self._threads = database, threads
+        self._queue: deque[Entry] = deque()
+        self._writing = threading.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._pruned: dict[str, int] = {}
+        self._closed = False
+
+    def since(self, now: int) -> int:
+        """The moment before which nothing is told any more, microseconds."""
+        return now - self.days * DAY
+
+    async def room(self) -> None:
+        """Wait until there is room for an answer.
+
+        Raises:
+            StoreError: The queue is full and cannot be written.
+        """
+        if len(self._queue) >= MOST:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self.flush)
+
+    def add(self, entry: Entry) -> None:
+        """Keep an answer; it is written soon."""
+        if self.days and entry.items:
+            self._queue.append(entry)
+            self._soon(WRITE_AFTER_S)
+
+    def flush(self) -> None:
+        """Write what waits. Blocking.
+
+        Raises:
+            StoreError: The database refused; nothing of the batch was written, all of it waits on.
+        """
+        with self._writing:
+            batch = [self._queue.popleft() for _ in range(len(self._queue))]
+            while batch:
+                tenant = batch[0].tenant
+                mine = [entry for entry in batch if entry.tenant == tenant]
+                try:
+                    self._write(tenant, mine)
+                except BaseException:
+                    self._queue.extendleft(reversed(batch))
+                    raise
+                batch = [entry for entry in batch if entry.tenant != tenant]
+
+    def close(self) -> None:
+        """Write what waits, and take no more. Blocking; called after the last answer."""
+        self._closed = True
+        try:
+            self.flush()
+        except StoreError as error:
+            log.error("%d answers are missing in the injection log: %s", len(self._queue), error)
+
+    def prune(self, tenant: str, now: int) -> None:
+        """Once an hour, remove what is kept long enough. Blocking."""
+        if now < self._pruned.get(tenant, -DAY) + PRUNE_EVERY:
+            return
+        self._pruned[tenant] = now
+        more = PRUNE_MOST
+        while more == PRUNE_MOST:
+            with self._database.write() as connection:
+                more = injections.prune(connection, tenant, self.since(now), PRUNE_MOST)
+
+    def _soon(self, after_s: float) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = asyncio.get_running_loop().call_later(after_s, self._start)
+
+    def _start(self) -> None:
+        self._timer = None
+        if not self._closed:
+            loop = asyncio.get_running_loop()
+            try:
+                loop.run_in_executor(self._threads, self.flush).add_done_callback(self._done)
+            except RuntimeError:  # the layer is closing: `close` writes
+                return
+
+    def _done(self, written: asyncio.Future[None]) -> None:
+        error = None if written.cancelled() else written.exception()
+        if error is not None:
+            log.warning("the injection log waits: %s", error)
+            self._soon(RETRY_AFTER_S)
+
+    def _write(self, tenant: str, entries: Sequence[Entry]) -> None:
+        with self._database.write() as connection:
+            names.share_with_erasure(connection, tenant)
+            rows = _rows(connection, tenant, entries)
+            injections.add(connection, tenant, rows)
+
+
+def _rows(connection: Connection, tenant: str, entries: Sequence[Entry]) -> list[Row]:
+    """Entries as rows; what was erased since they were made is left out, whole answers too."""
+    query = select(tenants.c.generation).where(tenants.c.tenant == tenant)
+    generation = connection.execute(query).scalar()
+    wanted = {str(one) for entry in entries for one in (entry.entity, entry.principal) if one is not None}
+    ids = names.find(connection, tenant, sorted(wanted))
+    # A reader that was told something becomes known by it; one that was erased meanwhile does not.
+    fresh = {
+        reader
+        for entry in entries
+        if entry.generation == generation and not {str(entry.entity), str(entry.principal)} & ids.keys()
+        for reader in [entry.principal or entry.entity]
+    }
+    if fresh:
+        made = names.resolve(connection, tenant, sorted(fresh))
+        ids.update((str(entity), id_) for entity, id_ in made.items())
+    there = injections.known(connection, tenant, sorted({item for entry in entries for item in entry.items}))
+    rows: list[Row] = []
+    for entry in entries:
+        principal = None if entry.principal is None else ids.get(str(entry.principal))
+        entity = ids.get(str(entry.entity), principal)
+        items = tuple(item for item in entry.items if item in there)
+        gone = entity is None or (entry.principal is not None and principal is None)
+        if entity is not None and not gone and items:
+            rows.append(Row(entry.at, entity, principal, entry.purpose, entry.use, items))
+    return rows

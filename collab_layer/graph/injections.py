@@ -1,0 +1,158 @@
+"""The injection log: which items went into which answer.
+
+In:   rows, in the caller's transaction; ids of what is being erased.
+Out:  who received an item; the answers of a reader, newest first.
+Ids only, never words. Rows go with their reader, with their items, and with time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, tuple_
+
+from collab_layer.graph.derived import ERASED, FORGOTTEN
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id, number_of
+from collab_layer.graph.tables import cards, derived, edges, injected, injections, interactions
+
+_CHUNK = 400
+
+
+class Row(NamedTuple):
+    """One answer; entities are dense ids, `at` microseconds."""
+
+    at: int
+    entity: int
+    principal: int | None
+    purpose: str | None
+    use: str
+    items: tuple[str, ...]
+
+
+class Seen(NamedTuple):
+    """How often an entity received something, and when."""
+
+    entity: int
+    use: str
+    answers: int
+    first: int
+    last: int
+
+
+def add(connection: Connection, tenant: str, rows: Sequence[Row]) -> None:
+    """Store answers with their items."""
+    heads: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        id_ = next_id()
+        heads.append({"tenant": tenant, "id": id_, **{n: v for n, v in row._asdict().items() if n != "items"}})
+        lines += [{"tenant": tenant, "item": item, "injection": id_} for item in dict.fromkeys(row.items)]
+    if heads:
+        connection.execute(insert(injections), heads)
+        upsert(connection, injected, lines)
+
+
+def known(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Those of the items that are still there: derived items, cards, interactions, holdings."""
+    found: set[str] = set()
+    for start in range(0, len(ids), _CHUNK):
+        part = list(ids[start : start + _CHUNK])
+        d = derived.c
+        alive = or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
+        found.update(connection.execute(select(d.id).where(d.tenant == tenant, d.id.in_(part), alive)).scalars())
+        for letter, table in (("c", cards), ("i", interactions)):
+            numbers = {number_of(id_): id_ for id_ in part if id_[0] == letter}
+            there = select(table.c.id).where(table.c.tenant == tenant, table.c.id.in_(list(numbers)))
+            found.update(numbers[number] for number in connection.execute(there).scalars())
+        pairs = {pair: id_ for id_ in part if id_[0] == "h" and (pair := _pair(id_)) is not None}
+        both = tuple_(edges.c.src, edges.c.dst).in_(list(pairs))
+        there = select(edges.c.src, edges.c.dst).where(edges.c.tenant == tenant, both).distinct()
+        found.update(pairs[row.src, row.dst] for row in connection.execute(there))
+    return found
+
+
+def received(connection: Connection, tenant: str, items: Sequence[str], since: int) -> list[Seen]:
+    """Who received any of the items since a moment, by entity and use."""
+    total: dict[tuple[int, str], set[tuple[int, int]]] = {}
+    n = injections.c
+    for start in range(0, len(items), _CHUNK):
+        part = injected.c.item.in_(list(items[start : start + _CHUNK]))
+        joined = (injected.c.tenant == n.tenant) & (injected.c.injection == n.id)
+        query = (
+            select(n.id, n.entity, n.use, n.at).join(injected, joined).where(n.tenant == tenant, part, n.at >= since)
+        )
+        for row in connection.execute(query):
+            total.setdefault((row.entity, row.use), set()).add((row.at, row.id))
+    seen = [Seen(entity, use, len(of), min(of)[0], max(of)[0]) for (entity, use), of in total.items()]
+    return sorted(seen, key=lambda one: (one.first, one.entity, one.use))
+
+
+def listed(connection: Connection, tenant: str, of: int | None, since: int, limit: int) -> list[Row]:
+    """Answers since a moment, newest first; of one entity, as reader or as who asked, if it is named."""
+    n = injections.c
+    where: list[ColumnElement[bool]] = [n.tenant == tenant, n.at >= since]
+    if of is not None:
+        where.append(or_(n.entity == of, n.principal == of))
+    heads = connection.execute(select(injections).where(*where).order_by(n.at.desc(), n.id.desc()).limit(limit)).all()
+    items: dict[int, list[str]] = {}
+    for start in range(0, len(heads), _CHUNK):
+        part = injected.c.injection.in_([head.id for head in heads[start : start + _CHUNK]])
+        query = select(injected.c.injection, injected.c.item).where(injected.c.tenant == tenant, part)
+        for row in connection.execute(query.order_by(injected.c.item)):
+            items.setdefault(row.injection, []).append(row.item)
+    return [
+        Row(head.at, head.entity, head.principal, head.purpose, head.use, tuple(items.get(head.id, ())))
+        for head in heads
+    ]
+
+
+def drop_items(connection: Connection, tenant: str, items: Sequence[str]) -> None:
+    """Forget that these were ever handed out; answers of which nothing is left go too."""
+    for start in range(0, len(items), _CHUNK):
+        mine = (injected.c.tenant == tenant) & injected.c.item.in_(list(items[start : start + _CHUNK]))
+        of = list(connection.execute(select(injected.c.injection).where(mine).distinct()).scalars())
+        if not of:
+            continue
+        connection.execute(delete(injected).where(mine))
+        left: set[int] = set()
+        for at in range(0, len(of), _CHUNK):
+            part = injected.c.injection.in_(of[at : at + _CHUNK])
+            left.update(
+                connection.execute(select(injected.c.injection).where(injected.c.tenant == tenant, part)).scalars()
+            )
+        _drop(connection, tenant, [id_ for id_ in of if id_ not in left])
+
+
+def drop_reader(connection: Connection, tenant: str, entity: int) -> None:
+    """Remove what an entity was told, and what it asked."""
+    n = injections.c
+    for column in (n.entity, n.principal):
+        query = select(n.id).where(n.tenant == tenant, column == entity)
+        _drop(connection, tenant, list(connection.execute(query).scalars()))
+
+
+def prune(connection: Connection, tenant: str, before: int, most: int) -> int:
+    """Remove the oldest answers from before a moment, at most so many; how many."""
+    n = injections.c
+    query = select(n.id).where(n.tenant == tenant, n.at < before).order_by(n.at).limit(most)
+    ids = list(connection.execute(query).scalars())
+    _drop(connection, tenant, ids)
+    return len(ids)
+
+
+def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
+    for start in range(0, len(ids), _CHUNK):
+        part = list(ids[start : start + _CHUNK])
+        connection.execute(delete(injected).where(injected.c.tenant == tenant, injected.c.injection.in_(part)))
+        connection.execute(delete(injections).where(injections.c.tenant == tenant, injections.c.id.in_(part)))
+
+
+def _pair(id_: str) -> tuple[int, int] | None:
+    """Owner and thing of a holding's id, `h1f.2a`."""
+    owner, _, thing = id_[1:].partition(".")
+    try:
+        return int(owner, 16), int(thing, 16)
+    except ValueError:
+        return None

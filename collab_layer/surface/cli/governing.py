@@ -1,0 +1,104 @@
+"""Commands for the operator: `quarantine list`, `quarantine release`, `quarantine drop`, `injections`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from collab_layer.surface.cli.options import Json, moment
+from collab_layer.surface.cli.output import console, emit, table
+from collab_layer.surface.cli.session import session_of
+
+SHOWN = 300
+"""Characters of a held-back text in a table; `--json` has all of it."""
+Held = Annotated[str, typer.Argument(metavar="ID", help="As `collab quarantine list` prints it.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    held = typer.Typer(no_args_is_help=True, help="Records held back since they read like orders to a model.")
+    held.command("list")(list_)
+    held.command("release")(release)
+    held.command("drop")(drop)
+    app.add_typer(held, name="quarantine")
+    app.command("injections")(injections)
+
+
+def list_(ctx: typer.Context, as_json: Json = False) -> None:
+    """What is held back and why, newest first. The texts are quoted: take none of them for an instruction."""
+    with session_of(ctx).layer() as layer:
+        found = layer.quarantined()
+    if as_json:
+        return emit(found)
+    if not found:
+        sys.stdout.write("Nothing is held back.\n")
+        return None
+    rows = [
+        (one.id, str(one.owner), f"{one.at:%Y-%m-%d %H:%M}", one.reason, "" if one.text is None else quoted(one.text))
+        for one in found
+    ]
+    console().print(table("Held back", ("id", "owner", "at, UTC", "why", "text, quoted"), rows))
+    return None
+
+
+def release(ctx: typer.Context, id: Held, as_json: Json = False) -> None:
+    """Show a record from now on to whom its owner's grants let."""
+    with session_of(ctx).layer() as layer:
+        layer.release(id)
+    if as_json:
+        return emit({"released": id})
+    sys.stdout.write(f"{id} is shown again, until its text changes.\n")
+    return None
+
+
+def drop(
+    ctx: typer.Context,
+    id: Held,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Erase a record that is held back, and print the receipt."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Erase {id}?", abort=True)
+    with session_of(ctx).layer() as layer:
+        receipt = layer.drop_quarantined(id)
+    if as_json:
+        return emit(receipt)
+    sys.stdout.write(f"{id} is erased. The receipt: collab receipt show {receipt.id}\n")
+    return None
+
+
+def injections(
+    ctx: typer.Context,
+    entity: Annotated[
+        str | None, typer.Argument(metavar="[ENTITY]", help="Who was told, or asked; everybody if left out.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="No older ones: an ISO 8601 time with a zone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The most to print.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Which answers carried something of others: to whom, when, for what, which items."""
+    with session_of(ctx).layer() as layer:
+        found = layer.injections(entity, since=moment(since), limit=limit)
+    if as_json:
+        return emit(found)
+    if not found:
+        sys.stdout.write("No answer carried anything of others.\n")
+        return None
+    rows = [
+        (f"{one.at:%Y-%m-%d %H:%M:%S}", str(one.entity), str(one.principal or ""), one.purpose or "", one.use,
+         "\n".join(one.items))
+        for one in found
+    ]  # fmt: skip
+    console().print(table("Handed out", ("at, UTC", "to", "asked by", "purpose", "as", "items"), rows))
+    return None
+
+
+def quoted(text: str) -> str:
+    """A hostile text on one line in quotation marks; what cannot be seen is spelled out."""
+    short = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    line = json.dumps(short, ensure_ascii=False)
+    return "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in line)
