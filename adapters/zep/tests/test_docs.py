@@ -50,6 +50,7 @@ def test_without_a_key_the_example_says_what_it_needs(tmp_path):
     assert "ZEP_API_KEY" in run([sys.executable, str(ROOT / "examples" / "zep_support_desk.py")], tmp_path, **env)
 
 
+@pytest.mark.timeout(300)
 def test_the_live_run_passes_here_too_and_cleans_up_after_itself(server, project, tmp_path):
     call = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider", str(HERE / "test_live.py")]
     printed = run(call, ROOT, COLLAB_LIVE="1", **project)

@@ -320,6 +320,17 @@ def test_every_injection_is_told_to_the_sinks_and_nothing_else_is(world):
     assert LESSON not in str(events)
 
 
+def test_every_injection_stands_in_the_layers_log_with_its_reader(world):
+    world.wrapped.thread.get_context(world.thread)
+    assert world.layer.injections() == []
+    world.share()
+    shown = world.wrapped.thread.get_context(world.thread).collab["facets"]
+    world.wrapped.graph.search_edges(world.graph, query=QUESTION)
+    kept = world.layer.injections(BOB)
+    assert [(one.entity, one.principal, one.use, list(one.items)) for one in kept] == [(BOB, BOB, "context", shown)] * 2
+    assert world.layer.injections(ANN) == []
+
+
 # -- when the layer fails ------------------------------------------------------------------------
 
 
