@@ -116,6 +116,7 @@ async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, 
     from collab_layer.bench import ablation
     from collab_layer.config import Settings
     from collab_layer.plugins.manager import load
+    from collab_layer.ports.models import Closes
 
     settings = Settings()
     if memory is None:  # what is set for daily use is not meant here
@@ -123,15 +124,20 @@ async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, 
     models = roles.open_models(load(settings.disabled_plugins), settings, {"memory": memory, "reasoning": reasoning})
     remark(f"About {users * (len(ablation.VARIANTS) + 2)} questions to {reasoning}.")
     asked = models.get("memory")
-    with progress() as bar:
-        return await ablation.measure(
-            data,
-            models["reasoning"].model,
-            None if asked is None else asked.model,
-            users=users,
-            seed=seed,
-            progress=_teller(bar),
-        )
+    try:
+        with progress() as bar:
+            return await ablation.measure(
+                data,
+                models["reasoning"].model,
+                None if asked is None else asked.model,
+                users=users,
+                seed=seed,
+                progress=_teller(bar),
+            )
+    finally:
+        for one in models.values():
+            if isinstance(one.model, Closes):
+                await one.model.aclose()
 
 
 __all__ = ["register"]
