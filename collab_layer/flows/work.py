@@ -128,7 +128,8 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
             log.warning("the worker waits: %s", error)
         if not busy:
             try:
-                await asyncio.wait_for(wake.wait(), IDLE_S)
+                async with asyncio.timeout(IDLE_S):  # `wait_for` can swallow a cancellation on Python 3.11
+                    await wake.wait()
             except TimeoutError:
                 continue
 

@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from collab_layer.config import Settings
+from collab_layer.flows import work
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
@@ -73,3 +76,21 @@ def test_derived_items_are_delivered_once_and_retracted_with_their_source(layer)
     layer.drain()
     assert not [text for text in store.texts() if "Dune" in text]
     assert layer.health().condition == "ok"
+
+
+async def _stopped_as_work_comes_in(url, turns):
+    async with await AsyncCollabLayer.open(url, settings=Settings(worker=False)) as layer:
+        wake = asyncio.Event()
+        task = asyncio.create_task(work.run(layer._core.tools, None, wake))
+        await asyncio.sleep(0.2)  # it has found nothing to do, and waits
+        wake.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)
+        return task.done()
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_worker_that_is_stopped_as_work_comes_in_does_stop(sqlite_url, turns):
+    assert asyncio.run(_stopped_as_work_comes_in(sqlite_url, turns))
