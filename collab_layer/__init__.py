@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collab_layer.plugins.hookspecs import hookimpl
     from collab_layer.sync import CollabLayer
     from collab_layer.types.answer import Answer
+    from collab_layer.types.changed import Changed
     from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
     from collab_layer.types.erasure import ErasureReceipt
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Answer": "collab_layer.types.answer",
     "AsyncCollabLayer": "collab_layer.layer",
+    "Changed": "collab_layer.types.changed",
     "CollabLayer": "collab_layer.sync",
     "CollabMemory": "collab_layer.types.facet",
     "Consolidation": "collab_layer.types.upkeep",
@@ -54,6 +56,7 @@ _HOME = {
 __all__ = [
     "Answer",
     "AsyncCollabLayer",
+    "Changed",
     "CollabLayer",
     "CollabMemory",
     "Consolidation",

@@ -22,6 +22,7 @@ from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
 from collab_layer.flows import answer as answer_flow
 from collab_layer.flows import attest, bring, erase, explain, fit, offer, ready, received, review, share, tokens, work
+from collab_layer.flows import changes as changes_flow
 from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import models as models_flow
@@ -45,6 +46,7 @@ from collab_layer.stages.features import BUILTIN
 from collab_layer.types.access import NewToken, Token
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import Role, RoleHealth, Spent
+from collab_layer.types.changed import Changed
 from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
@@ -55,7 +57,7 @@ from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
-from collab_layer.types.time import utc
+from collab_layer.types.time import micros, utc
 from collab_layer.types.update import Lineage
 from collab_layer.types.upkeep import Consolidation
 
@@ -220,12 +222,16 @@ class AsyncCollabLayer:
         at: datetime | None = None,
         key: str | None = None,
         weight: float = 1.0,
+        replaces: str | None = None,
     ) -> list[str]:
         """Record what happened: one interaction by its parts, or a list of `Interaction`.
 
         Returns after the commit. The same key of the same actor is stored once; the id
         returned is then that of the first. Embedding and links in the text follow in the
-        background.
+        background. An event counts from its own time, `at`, also if it is told late.
+
+        `replaces` is the id of an earlier interaction of the same actor whose statement no
+        longer holds: it held until this one. Reads of the past still find it.
 
         Returns:
             The id of each interaction, in order.
@@ -233,7 +239,7 @@ class AsyncCollabLayer:
         tools = self._alive()
         if isinstance(actor, (Entity, str)):
             parts: dict[str, Any] = {"target": target, "verb": verb, "text": text, "links": tuple(links)}
-            parts |= {"outcome": outcome, "at": at, "key": key, "weight": weight}
+            parts |= {"outcome": outcome, "at": at, "key": key, "weight": weight, "replaces": replaces}
             batch: Sequence[Interaction] = [_checked(Interaction, actor=actor, **parts)]
         else:
             batch = [actor] if isinstance(actor, Interaction) else _listed(actor)
@@ -301,6 +307,20 @@ class AsyncCollabLayer:
         return await context_flow.context(
             tools, self._core.cache, self._request(entity, query, links, budget_tokens, as_of)
         )
+
+    async def changes(self, entity: EntityLike, since: datetime, until: datetime | None = None) -> list[Changed]:
+        """What changed, old and new, in the memories that an entity may read; the newest last.
+
+        These are its own, and those of owners that grant it records. Owners that share only
+        facets never appear. A change counts by when it happened, not by when it was told.
+
+        Args:
+            entity: Who reads.
+            since: Changes after this time.
+            until: Changes up to this time; now if left out.
+        """
+        end = None if until is None else micros(utc(until))
+        return await changes_flow.changes(self._alive(), self._scope, Entity.parse(entity), micros(utc(since)), end)
 
     async def deliver(self, entity: EntityLike, budget_tokens: int = 800, again: bool = False) -> int:
         """Send what `context` says of an entity now to the stores that take derived items.

@@ -23,6 +23,7 @@ from collab_layer.ports.models import Embedder, LanguageModel
 from collab_layer.types.access import NewToken, Token
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import RoleHealth, Spent
+from collab_layer.types.changed import Changed
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Facet, Neighbor
@@ -160,8 +161,9 @@ class CollabLayer:
         at: datetime | None = None,
         key: str | None = None,
         weight: float = 1.0,
+        replaces: str | None = None,
     ) -> list[str]:
-        return self._loop.run(self._layer.observe(actor, target, verb, text, links, outcome, at, key, weight))
+        return self._loop.run(self._layer.observe(actor, target, verb, text, links, outcome, at, key, weight, replaces))
 
     def observe_changes(self, backend: str, changes: Sequence[Change]) -> int:
         return self._loop.run(self._layer.observe_changes(backend, changes))
@@ -191,6 +193,9 @@ class CollabLayer:
         as_of: datetime | None = None,
     ) -> CollabMemory:
         return self._loop.run(self._layer.context(entity, query, links, budget_tokens, as_of))
+
+    def changes(self, entity: EntityLike, since: datetime, until: datetime | None = None) -> list[Changed]:
+        return self._loop.run(self._layer.changes(entity, since, until))
 
     def deliver(self, entity: EntityLike, budget_tokens: int = 800, again: bool = False) -> int:
         return self._loop.run(self._layer.deliver(entity, budget_tokens, again))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import select
 
-from collab_layer.errors import InputError
-from collab_layer.flows.observe import observe_changes
+from collab_layer.errors import BackendError, InputError
+from collab_layer.flows.observe import observe_changes, sound
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import find
@@ -64,11 +64,17 @@ async def reconcile(tools: Tools, scope: Scope, backend: MemoryBackend) -> int:
 
 
 async def start_feed(tools: Tools, scope: Scope, backend: MemoryBackend) -> None:
-    """Remember where the store's feed stands now, unless a place is known."""
+    """Remember where the store's feed stands now, unless a place is known, or the store is down."""
     if Can.WATCH not in backend.can or not isinstance(backend, Watches):
         return
     if await tools.in_thread(_cursor, tools, scope.tenant, backend.name, FEED) is None:
-        changes = await backend.changes(None)
+        try:
+            changes = await backend.changes(None)
+        except BackendError as error:
+            if not error.retryable:
+                raise
+            tools.standing.down(scope.tenant, backend.name)
+            return  # the layer opens without it; `reconcile` starts the feed once it is back
         await tools.in_thread(_keep, tools, scope.tenant, backend.name, FEED, changes.cursor, False)
 
 
@@ -78,7 +84,7 @@ async def _follow(tools: Tools, scope: Scope, backend: Watches) -> int:
         cursor = await tools.in_thread(_cursor, tools, scope.tenant, backend.name, FEED)
         changes = await backend.changes(cursor, limit=PAGE)
         if changes.items:
-            taken += await observe_changes(tools, scope, backend.name, changes.items)
+            taken += await observe_changes(tools, scope, backend.name, sound(changes.items), current=True)
         await tools.in_thread(_keep, tools, scope.tenant, backend.name, FEED, changes.cursor, False)
         if not changes.items or changes.cursor == cursor:
             return taken
@@ -91,7 +97,7 @@ async def _owner(tools: Tools, scope: Scope, backend: MemoryBackend, owner: Enti
         page = await backend.records(owner, after=after, limit=PAGE)
         if page.records:
             news = [Change(record.ref, record) for record in page.records]
-            taken += await observe_changes(tools, scope, backend.name, news)
+            taken += await observe_changes(tools, scope, backend.name, sound(news), current=True)
         await tools.in_thread(_keep, tools, scope.tenant, backend.name, str(owner), page.after, page.after is None)
         if page.after is None:
             return taken
@@ -110,7 +116,7 @@ async def _sweep(tools: Tools, scope: Scope, backend: MemoryBackend, owner: Enti
     here = await tools.in_thread(_versions, tools, scope.tenant, backend.name, owner)
     news = [change for id_, change in there.items() if here.get(id_) != change.ref.version]
     news += [Change(MemoryRef(backend=backend.name, id=id_), None) for id_ in here if id_ not in there]
-    return await observe_changes(tools, scope, backend.name, news) if news else 0
+    return await observe_changes(tools, scope, backend.name, sound(news), current=True) if news else 0
 
 
 def _versions(tools: Tools, tenant: str, backend: str, owner: Entity) -> dict[str, str]:
@@ -120,7 +126,7 @@ def _versions(tools: Tools, tenant: str, backend: str, owner: Entity) -> dict[st
         rows = connection.execute(
             select(i.native_id, i.version)
             .where(i.tenant == tenant, i.actor == (id_ or -1), i.backend == backend)
-            .order_by(i.id)
+            .order_by(i.at, i.id)
         )
         return {native_id: version for native_id, version in rows}
 

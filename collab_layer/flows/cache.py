@@ -66,8 +66,10 @@ def stamp(opened: Opened, nodes: Sequence[int]) -> Stamp:
 
 
 def ends(opened: Opened) -> int:
-    """When an answer ends by itself: a grant, an update or a record it may rest on runs out."""
+    """When an answer ends by itself: a grant, an update or a record runs out; of the past only a grant."""
     reading = opened.reading
+    if reading.as_of is not None:
+        return reading.audience.until
     ahead = reading.index.cards.valid_to
     ahead = ahead[ahead > reading.now]
     records = int(ahead.min()) if len(ahead) else reading.audience.until

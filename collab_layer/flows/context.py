@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sqlalchemy import Connection
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import cache as answers
@@ -20,7 +21,9 @@ from collab_layer.flows.making import Made, Maker, pack
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.wording import Worded, Wording
 from collab_layer.graph import derived, names, policy, syntheses
+from collab_layer.graph.cards import texts
 from collab_layer.graph.derived import Item
+from collab_layer.graph.ids import number_of
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading, neighborhood, snippets
 from collab_layer.graph.store import Opened
@@ -73,10 +76,18 @@ class _Answer:
 
 
 async def context(tools: Tools, cache: Cache, request: Request, use: Use | None = "context") -> CollabMemory:
-    """What the neighbours of an entity know, within the budget.
+    """What the neighbours of an entity know, within the budget; it says which stores are down.
 
     With `use` None the caller notes itself what of it is handed on.
     """
+    tenant = request.scope.tenant
+    async with tools.standing.watching(tenant, tools.stores_of(tenant)):
+        memory = await _context(tools, cache, request, use)
+    down = tools.standing.sentences(tenant)
+    return memory.model_copy(update={"degraded": (*memory.degraded, *down)}) if down else memory
+
+
+async def _context(tools: Tools, cache: Cache, request: Request, use: Use | None) -> CollabMemory:
     vector = await query_vector(tools, request.query)
     answer = await tools.in_thread(_answer, tools, cache, request, vector)
     if answer.wording is not None:
@@ -127,7 +138,8 @@ def seeds_of(tools: Tools, reading: Reading, request: Request) -> list[int]:
     found = list(request.links)
     if request.query:
         found += tools.link([LinkRequest(request.entity, request.query)], reading.index.known)[0]
-    return list(names.find(reading.connection, reading.tenant, (str(entity) for entity in found)).values())
+    ids = list(names.find(reading.connection, reading.tenant, (str(entity) for entity in found)).values())
+    return ids if reading.as_of is None else [id_ for id_ in ids if reading.index.named(id_)]
 
 
 def _curated(tools: Tools, request: Request, raw: Vectors | None, k: int) -> tuple[Neighbor, ...]:
@@ -238,7 +250,25 @@ def _save(tools: Tools, request: Request, answer: _Answer) -> None:
         if names.lock(connection, tenant) != answer.generation:
             return
         owner = names.resolve(connection, tenant, [request.reader])[request.reader]
-        derived.put(connection, tenant, [replace(item, owner=owner) for item in answer.items])
+        items = [replace(item, owner=owner) for item in answer.items]
+        if request.scope.as_of is None:
+            items = _still_true(connection, tenant, items, tools.now())
+        derived.put(connection, tenant, items)
         if answer.kept is not None:
             key, ids = answer.kept
             syntheses.put(connection, tenant, key, owner, ids, tools.now())
+
+
+def _still_true(connection: Connection, tenant: str, items: Sequence[Item], now: int) -> list[Item]:
+    """Items whose records hold: one may have been replaced since it was read."""
+    read = [number for item in items for source, _, _ in item.sources if (number := _card(source)) is not None]
+    held = {id_ for id_, card in texts(connection, tenant, sorted(set(read))).items() if card.holds(now)}
+    return [
+        item
+        for item in items
+        if all((number := _card(source)) is None or number in held for source, _, _ in item.sources)
+    ]
+
+
+def _card(source: str) -> int | None:
+    return number_of(source) if source.startswith("c") else None

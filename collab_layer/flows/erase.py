@@ -10,14 +10,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, insert, select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import attest
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.attest import erased, hashed
-from collab_layer.graph import derived, merged, names, receipts
-from collab_layer.graph.cards import card_id, existing
+from collab_layer.graph import derived, merged, names, receipts, spans
+from collab_layer.graph.cards import card_id, of_memories
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
     Removed,
@@ -27,8 +27,8 @@ from collab_layer.graph.erasing import (
     fence,
     interactions_gone,
 )
-from collab_layer.graph.ids import number_of
-from collab_layer.graph.tables import cards, interactions
+from collab_layer.graph.ids import next_id, number_of
+from collab_layer.graph.tables import cards, interactions, removals
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.scope import Scope
@@ -51,14 +51,20 @@ def forget_card(tools: Tools, tenant: str, id_: str, first: Callable[[Connection
 
 
 def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[str]) -> int:
-    """Memories that vanished from their store: their interactions and cards go too."""
+    """Memories that vanished from their store: every version goes; that one is gone stays known to its readers."""
     with tools.store.database.write() as connection:
         removed = Removed()
-        numbers = _of_refs(connection, tenant, backend, native_ids)
+        found = spans.told(connection, tenant, {(backend, id_) for id_ in native_ids})
+        numbers = [version.id for versions in found.values() for version in versions]
         if not numbers:
             return 0
         fence(connection, tenant)
-        interactions_gone(connection, tools.store.adjacency, tenant, numbers, removed)
+        interactions_gone(connection, tools.store.adjacency, tenant, numbers, removed, tools.now())
+        rows = [
+            {"tenant": tenant, "id": next_id(), "owner": owner, "backend": backend, "at": tools.now()}
+            for _, _, owner in found
+        ]
+        connection.execute(insert(removals), rows)
     return len(numbers)
 
 
@@ -101,14 +107,15 @@ def _receipt(connection: Connection, tenant: str, subject: str, removed: Removed
 def _remove(
     tools: Tools, connection: Connection, scope: Scope, what: Entity | MemoryRef | str, removed: Removed
 ) -> None:
-    tenant, adjacency = scope.tenant, tools.store.adjacency
+    tenant, adjacency, now = scope.tenant, tools.store.adjacency, tools.now()
     if isinstance(what, MemoryRef):
         numbers = _of_refs(connection, tenant, what.backend, [what.id])
         if not numbers:
             raise UnknownIdError(what.id)
         _own(connection, scope, _actors(connection, tenant, numbers), what.id)
-        interactions_gone(connection, adjacency, tenant, numbers, removed)
-        rest = [card.id for card in existing(connection, tenant, [(what.backend, what.id)]).values()]
+        interactions_gone(connection, adjacency, tenant, numbers, removed, now)
+        left = of_memories(connection, tenant, [(what.backend, what.id)])
+        rest = [card.id for versions in left.values() for card in versions]
         derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset(), removed)
         cards_gone(connection, tenant, rest, removed)
         return
@@ -120,14 +127,16 @@ def _remove(
         if id_ is None:
             raise UnknownIdError(text)
         _own(connection, scope, [id_], text)
-        entity_gone(connection, adjacency, tenant, id_, removed)
+        entity_gone(connection, adjacency, tenant, id_, removed, now)
     elif text.startswith("i") and number is not None and (actors := _actors(connection, tenant, [number])):
         _own(connection, scope, actors, text)
-        interactions_gone(connection, adjacency, tenant, [number], removed)
+        versions = spans.versions_of(connection, tenant, number)
+        interactions_gone(connection, adjacency, tenant, versions, removed, now)
     elif text.startswith("c") and number is not None and (card := _card(connection, tenant, number)):
         _own(connection, scope, [card[0]], text)
         if card[1]:
-            interactions_gone(connection, adjacency, tenant, [card[1]], removed)
+            versions = spans.versions_of(connection, tenant, card[1])
+            interactions_gone(connection, adjacency, tenant, versions, removed, now)
         else:
             derived_gone(connection, tenant, [text], frozenset([card[0]]), removed)
             cards_gone(connection, tenant, [number], removed)

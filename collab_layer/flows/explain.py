@@ -51,8 +51,12 @@ async def shown(tools: Tools, scope: Scope, id_: str) -> Facet:
 async def health(tools: Tools, scope: Scope) -> Health:
     """Our database, the work waiting, and every attached store, each asked itself."""
     own = await tools.in_thread(_own_health, tools, scope.tenant)
-    stores = [backend for (tenant, _), backend in tools.backends.items() if tenant == scope.tenant]
-    parts = [*own[0], *[await backend.health() for backend in stores]]
+    told: list[PartHealth] = []
+    for backend in tools.stores_of(scope.tenant):
+        told.append(await backend.health())
+        note = tools.standing.down if told[-1].condition == "down" else tools.standing.up
+        note(scope.tenant, backend.name)
+    parts = [*own[0], *told]
     worst: Condition = "ok"
     for condition in ("degraded", "down"):
         if any(part.condition == condition for part in parts):

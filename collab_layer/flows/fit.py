@@ -20,6 +20,7 @@ from collab_layer.flows.rank import set_weights
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import policy
 from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.past import PastIndex
 from collab_layer.graph.reader import Reading, candidates, neighborhood
 from collab_layer.stages import rank as stage
 from collab_layer.stages.curate import curate
@@ -95,7 +96,8 @@ def _cases(tools: Tools, tenant: str, pasts: Sequence[_Past], order: Sequence[tu
                 continue
             entity = Entity.parse(index.names[past.owner])
             seen = tools.store.audience(connection, tenant, entity, past.owner, None, now)
-            reading = Reading(connection, tenant, index, tools.store.adjacency, seen, past.before, past.before, minimum)
+            then = PastIndex(index, past.before)
+            reading = Reading(connection, tenant, then, tools.store.adjacency, seen, past.before, past.before, minimum)
             chosen = curate(
                 neighborhood(reading, past.owner), tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",)
             )

@@ -7,29 +7,30 @@ the claim's, and if everybody told may still read everybody behind what it is to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, select
 
 from collab_layer.errors import StaleLeaseError
+from collab_layer.flows import edging
 from collab_layer.flows.pending import Loaded, Worded
 from collab_layer.flows.plan import Plan
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import cards, considered, derived, names, outbox, policy, quarantine
-from collab_layer.graph.adjacency import Kind
+from collab_layer.graph import cards, considered, derived, latecomers, names, outbox, policy, quarantine, spans
 from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
-from collab_layer.graph.ids import number_of
+from collab_layer.graph.ids import interaction_id, number_of
+from collab_layer.graph.names import Mention, mention
 from collab_layer.graph.store import policy_version
-from collab_layer.graph.tables import deliveries, edges, entities
-from collab_layer.graph.writer import edge_rows, interaction_id
+from collab_layer.graph.tables import deliveries, entities
 from collab_layer.stages import tokens
 from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import OWNER_KINDS, Entity
+from collab_layer.types.scope import Level
+from collab_layer.types.time import FOREVER
 
 FOLD_AT = 16
 """Deltas at which the arrays of a node that others write to are packed."""
@@ -84,6 +85,9 @@ def _check(tools: Tools, connection: Connection, loaded: Loaded) -> int:
         shared = read_by_others(policy.rows(connection, tenant, entity), entity, tools.now())
         if shared != loaded.shared:
             raise StaleLeaseError(str(loaded.actor), "its grants changed; its records are read again")
+    ends = spans.ends(connection, tenant, [event.id for event in loaded.events], loaded.refs)
+    if any(ends[event.id] != event.followed for event in loaded.events):
+        raise StaleLeaseError(str(loaded.actor), "something took the place of its records; they are read again")
     return version
 
 
@@ -91,17 +95,17 @@ def _holds(tools: Tools, connection: Connection, loaded: Loaded, plan: Plan, ver
     tenant, now = loaded.claim.tenant, tools.now()
     if considered.of(connection, tenant, plan.cards):
         return False  # another worker's model has read it meanwhile
-    if plan.by_model and not _there(connection, tenant, plan.items):
+    if plan.by_model and not _there(connection, tenant, plan.items, now):
         return False
     return version == plan.policy or all(_permitted(tools, connection, tenant, item, now) for item in plan.items)
 
 
-def _there(connection: Connection, tenant: str, items: Sequence[Item]) -> bool:
-    """Whether no record or older update that the items rest on was replaced or dropped."""
+def _there(connection: Connection, tenant: str, items: Sequence[Item], now: int) -> bool:
+    """Whether no record or older update that the items rest on is over, was replaced or dropped."""
     wanted = {source for item in items for source, _, _ in item.sources}
     read = {source: number for source in wanted if source[0] == "c" and (number := number_of(source)) is not None}
     older = [source for source in wanted if source[0] == "d"]
-    found = cards.texts(connection, tenant, list(read.values()))
+    found = [card for card in cards.texts(connection, tenant, list(read.values())).values() if card.holds(now)]
     gone = derived.is_erased(connection, tenant, older)
     return len(found) == len(read) and len(derived.get(connection, tenant, older)) - len(gone) == len(older)
 
@@ -124,56 +128,81 @@ def _permitted(tools: Tools, connection: Connection, tenant: str, item: Item, no
 
 def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded) -> None:
     tenant, entity, now = loaded.claim.tenant, loaded.claim.entity, tools.now()
-    displays = {topic: surface for topics in worded.topics for topic, surface in topics}
-    ids = names.resolve(connection, tenant, [topic for topics in worded.topics for topic, _ in topics], displays)
-    links = _edges(connection, loaded, worded, ids, now)
+    adjacency = tools.store.adjacency
+    ids = _named(tools, connection, loaded, worded)
+    links = edging.links(loaded, worded, ids)
+    rows = _changed(tools, connection, loaded, links)
+    edging.write(connection, adjacency, loaded, links, rows, now)
     _, rev = names.bump(connection, tenant)
-    drafts = quarantine.spared(connection, tenant, _cards(tools, loaded, worded, links))
-    _drop_outdated(connection, tenant, entity, drafts)
+    drafts = quarantine.spared(connection, tenant, _cards(tools, loaded, worded, links, rows))
+    _drop_moved(connection, tenant, drafts, rev)
     cards.put(connection, tenant, drafts, loaded.shared, rev, now)
-    touched = {entity, *(target for event in loaded.events if (target := event.target)), *ids.values()}
-    tools.store.adjacency.fold(connection, tenant, [entity])
-    tools.store.adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT)
-    _count_degree(tools, connection, tenant, entity, rev)
+    edging.pin(connection, loaded)
+    kept = [loaded.events[row] for row in rows]
+    ended = {event.id: event.followed for event in kept if loaded.claim.refresh or event.valid_to < FOREVER}
+    spans.bring(connection, adjacency, tenant, ended, now)
+    touched = {
+        entity,
+        *(target for event in kept if (target := event.target)),
+        *(id_ for row in rows for id_ in links[row]),
+    }
+    adjacency.fold(connection, tenant, [entity], now=now)
+    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, now=now)
+    edging.count_degrees(connection, adjacency, tenant, [entity], now, rev)
 
 
-def _edges(
-    connection: Connection, loaded: Loaded, worded: Worded, ids: Mapping[Entity, int], now: int
-) -> list[tuple[int, ...]]:
-    """Write edges to the topics that the words name; each event's links, explicit ones first."""
-    tenant, entity = loaded.claim.tenant, loaded.claim.entity
-    before = {(event.id, link) for event in loaded.events for link in (*event.links, event.target)}
-    # Records that are read again have edges of an earlier reading; so have those of a worker that died over them.
-    numbers = [event.id for event, topics in zip(loaded.events, worded.topics, strict=True) if topics]
-    for start in range(0, len(numbers), 400):
-        rows = connection.execute(
-            select(edges.c.interaction, edges.c.dst).where(
-                edges.c.tenant == tenant,
-                edges.c.src == entity,
-                edges.c.interaction.in_(numbers[start : start + 400]),
-            )
-        )
-        before.update((number, dst) for number, dst in rows)
-    out: list[tuple[int, ...]] = []
-    lines: list[dict[str, Any]] = []
+def _named(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded) -> dict[Entity, int]:
+    """The ids of all that the words name; where others' texts may mean a name too, it is noted."""
+    tenant, mentions, wanted = loaded.claim.tenant, dict[Entity, Mention](), dict[Entity, None]()
     for event, topics in zip(loaded.events, worded.topics, strict=True):
-        found = [ids[topic] for topic, _ in topics]
-        out.append(tuple(dict.fromkeys([*event.links, *([event.target] if event.target else []), *found])))
-        for id_ in dict.fromkeys(found):
-            if (event.id, id_) not in before and id_ != entity:
-                lines += edge_rows(
-                    tenant, entity, id_, Kind.MENTIONS, weight=1.0, at=event.at, now=now,
-                    interaction=event.id,
-                )  # fmt: skip
-    if lines:
-        connection.execute(edges.insert(), lines)
-    return out
+        for topic, surface in topics:
+            wanted[topic] = None
+            if surface is not None:
+                mention(mentions, topic, event.at, surface, by_caller=False)
+    learned = names.learned_since(connection, tenant, loaded.rev)
+    met = names.meet(connection, tenant, wanted, mentions)
+    if learned <= max((event.at for event in loaded.events if event.text), default=-1):
+        latecomers.note(connection, tenant, learned)  # told by somebody else while these were read
+    if met.late < FOREVER and tools.store.index(tenant).said_after(met.late):
+        latecomers.note(connection, tenant, met.late)
+    return met.ids
 
 
-def _cards(tools: Tools, loaded: Loaded, worded: Worded, links: Sequence[tuple[int, ...]]) -> list[CardDraft]:
+def _changed(tools: Tools, connection: Connection, loaded: Loaded, links: Sequence[tuple[int, ...]]) -> list[int]:
+    """Events of which cards and edges are to be written: all but those that were read again and say the same."""
+    rows = range(len(loaded.events))
+    if not loaded.claim.refresh:
+        return list(rows)
+    news = set(loaded.claim.interactions)
+    again = [event.id for event in loaded.events if event.id not in news and event.text is not None]
+    held = cards.states(connection, loaded.claim.tenant, again)
+    embedder, readable = tools.embedder.id, loaded.shared >= Level.RECORDS
+
+    def says_the_same(row: int) -> bool:
+        event = loaded.events[row]
+        state = cards.State(
+            event.version,
+            event.at,
+            links[row],
+            event.outcome,
+            event.ends,
+            event.valid_to,
+            event.over,
+            readable,
+            embedder,
+        )
+        return held.get(event.id) == state
+
+    return [row for row in rows if not says_the_same(row)]
+
+
+def _cards(
+    tools: Tools, loaded: Loaded, worded: Worded, links: Sequence[tuple[int, ...]], rows: Sequence[int]
+) -> list[CardDraft]:
     out: list[CardDraft] = []
-    for row, event in enumerate(loaded.events):
-        if event.text is None and event.outcome is None:
+    for row in rows:
+        event = loaded.events[row]
+        if event.text is None and event.outcome is None and not event.lost:
             continue
         words = event.words
         vector = worded.vectors[row]
@@ -193,29 +222,23 @@ def _cards(tools: Tools, loaded: Loaded, worded: Worded, links: Sequence[tuple[i
                 at=event.at,
                 thread=event.target or 0,
                 quarantine=quarantined(words),
+                ends=event.ends,
                 valid_to=event.valid_to,
+                over=event.over,
+                lost=event.lost,
             )
         )
     return out
 
 
-def _drop_outdated(connection: Connection, tenant: str, owner: int, drafts: Sequence[CardDraft]) -> None:
-    """What was derived from an older wording of these memories does not hold any more."""
-    before = cards.existing(connection, tenant, [(draft.backend, draft.native_id) for draft in drafts])
-    old = cards.outdated(drafts, before)
-    sources = [cards.card_id(card.id) for card in old] + [interaction_id(card.interaction) for card in old]
-    if sources:
-        derived.drop(connection, tenant, sorted(derived.descendants(connection, tenant, sources)), frozenset([owner]))
-
-
-def _count_degree(tools: Tools, connection: Connection, tenant: str, entity: int, rev: int) -> None:
-    packed = tools.store.adjacency.edges(connection, tenant, [entity])[entity]
-    held = packed[np.isin(packed["kind"], (int(Kind.INTERACTED), int(Kind.MENTIONS)))]
-    connection.execute(
-        update(entities)
-        .where(entities.c.tenant == tenant, entities.c.id == entity)
-        .values(degree=len(np.unique(held["dst"])), rev=rev)
-    )
+def _drop_moved(connection: Connection, tenant: str, drafts: Sequence[CardDraft], rev: int) -> None:
+    """Memories that their store has given to this owner are nobody else's any more, nor is what rests on them."""
+    gone = cards.moved(connection, tenant, drafts)
+    if gone:
+        sources = [cards.card_id(card.id) for card in gone] + [interaction_id(card.interaction) for card in gone]
+        items = sorted(derived.descendants(connection, tenant, sources))
+        derived.drop(connection, tenant, items, frozenset(card.owner for card in gone))
+        cards.bury(connection, tenant, [card.id for card in gone], rev)
 
 
 def _queue_deliveries(tools: Tools, connection: Connection, tenant: str, items: Sequence[Item], now: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from collab_layer.flows import view
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.publish import Decision, Published, decide, epoch_of
+from collab_layer.governance.publish import Decision, Published, decide, epoch_of, may_follow
 from collab_layer.graph import derived, names, policy
 from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.derived import Item, item_id
@@ -34,6 +34,8 @@ HEADS = 80
 SMALL_BUDGET = 250
 LEAST_LESSON = 20
 """Tokens of a short lesson's line; more lessons than that fill no budget are not made."""
+PAST = "as of:"
+"""Before the key of what is said of the past, which takes the place of nothing that is said now."""
 
 Made = tuple[Facet, Item | None]
 
@@ -68,7 +70,7 @@ class Maker:
         if laid is None:
             return []
         scores = rank_records(laid)
-        order = [int(row) for row in np.lexsort((laid.cards, -scores)) if np.isfinite(scores[row])]
+        order = [int(row) for row in laid.best_first(scores) if np.isfinite(scores[row])]
         order = order[: max(12, self.budget_tokens // LEAST_LESSON)]
         cards = texts(reading.connection, reading.tenant, [int(laid.cards[row]) for row in order])
         ranked = ((cards.get(int(laid.cards[row])), float(scores[row])) for row in order)
@@ -120,12 +122,13 @@ class Maker:
         out: list[Made] = []
         for draft in view.filtered(self.tools, reading, self.reader, drafts):
             sources = [source for source, _, _ in draft.sources]
-            id_ = item_id(self.salt, str(self.reader), kind, draft.key, draft.text, sources)
+            key = draft.key if reading.as_of is None else PAST + draft.key
+            id_ = item_id(self.salt, str(self.reader), kind, key, draft.text, sources)
             item = Item(
                 id=id_,
                 owner=self.opened.reader,
                 kind=kind,
-                key=draft.key,
+                key=key,
                 text=draft.text,
                 confidence=draft.confidence,
                 level=level,
@@ -151,26 +154,33 @@ class Maker:
     def _published(self, drafts: Sequence[Draft]) -> list[Made]:
         reading = self.reading
         epoch = epoch_of(reading.now, self.sharing.epoch_hours)
-        before = derived.published(reading.connection, reading.tenant, self.opened.reader, [d.key for d in drafts])
+        keys = [key for draft in drafts for key in (draft.key, PAST + draft.key)]
+        before = derived.published(reading.connection, reading.tenant, self.opened.reader, keys)
         erased = derived.is_erased(reading.connection, reading.tenant, [item.id for item in before.values()])
+        told = {key: Published(item.principals, item.epoch, item.id in erased) for key, item in before.items()}
         out: list[Made] = []
         for draft in drafts:
             old = before.get(draft.key)
-            last = None if old is None else Published(old.principals, old.epoch, old.id in erased)
-            behind: frozenset[int] = frozenset() if old is None else old.principals
-            permitted = frozenset(one for one in behind if reading.audience.level(one) > Level.NONE)
-            choice = decide(
-                last,
-                draft.contributors,
-                epoch=epoch,
-                minimum=self.sharing.min_contributors,
-                permitted=permitted,
-            )
+            choice = self._choice(draft, told, epoch)
             if choice is Decision.PUBLISH:
                 out += self.made([draft], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
             elif choice is Decision.KEEP and old is not None:
                 out.append((self.show(old, draft.score), None))
         return out
+
+    def _choice(self, draft: Draft, told: Mapping[str, Published], epoch: int) -> Decision:
+        """What of the past and of the present was told is kept apart, and neither may tell one owner by the other."""
+        minimum, past = self.sharing.min_contributors, told.get(PAST + draft.key)
+        last = told.get(draft.key)
+        apart = may_follow(past, draft.contributors, minimum=minimum)
+        if self.reading.as_of is not None:
+            enough = len(draft.contributors) >= minimum
+            shown = enough and apart and may_follow(last, draft.contributors, minimum=minimum)
+            return Decision.PUBLISH if shown else Decision.WITHHOLD
+        behind: frozenset[int] = frozenset() if last is None else last.contributors
+        permitted = frozenset(one for one in behind if self.reading.audience.level(one) > Level.NONE)
+        choice = decide(last, draft.contributors, epoch=epoch, minimum=minimum, permitted=permitted)
+        return Decision.WITHHOLD if choice is Decision.PUBLISH and not apart else choice
 
     def _distilled(self, draft: Draft) -> bool:
         return any(self.reading.audience.level(owner) < Level.RECORDS for owner in draft.contributors)

@@ -1,7 +1,7 @@
 """One claim to its events, with their words, the entities named in them, and vectors.
 
 load:   the claim's interactions, or all that its entity noted where its records are read again;
-read:   the words they refer to, each store asked once;
+read:   the words they refer to, each store asked once, see `flows.words`;
 stages: link, embed.
 """
 
@@ -15,24 +15,35 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, select
 
-from collab_layer.errors import BackendError, StaleLeaseError
+from collab_layer.errors import StaleLeaseError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
 from collab_layer.graph import policy
+from collab_layer.graph.ids import interaction_id
+from collab_layer.graph.known import Known
 from collab_layer.graph.outbox import Claim
-from collab_layer.graph.tables import entities, interactions
-from collab_layer.graph.writer import interaction_id
+from collab_layer.graph.store import policy_version
+from collab_layer.graph.tables import cards, entities, interactions
 from collab_layer.plugins.specs import LinkRequest
 from collab_layer.stages import link
-from collab_layer.types.entity import Entity, MemoryRef
+from collab_layer.stages.tokens import fold
+from collab_layer.types.entity import Entity
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Level
-from collab_layer.types.time import FOREVER, micros
+from collab_layer.types.time import FOREVER
 
 
 @dataclass(slots=True)
 class Pending:
-    """One pending interaction with its words; `text` None where the store has it no more."""
+    """One pending interaction with its words; `text` None where the store has it no more.
+
+    Attributes:
+        ends: Its own end, as its store says.
+        followed: When something took its place, by all that is told by now.
+        over: Whether it holds no more: nobody is told of it.
+        lost: The store has another version, and the words of this one were not kept.
+        pinned: The version was not said, and is the one that was found.
+    """
 
     id: int
     target: int | None
@@ -44,12 +55,21 @@ class Pending:
     native_id: str
     version: str
     text: str | None
-    valid_to: int = FOREVER
+    ends: int = FOREVER
+    followed: int = FOREVER
+    over: bool = False
+    lost: bool = False
+    pinned: bool = False
 
     @property
     def words(self) -> str:
         """All that is said about it."""
         return " ".join(part for part in (self.text, self.outcome) if part)
+
+    @property
+    def valid_to(self) -> int:
+        """Until when it holds."""
+        return min(self.ends, self.followed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +82,7 @@ class Loaded:
         events: With the words that could be read.
         shared: The highest level at which anybody else may read the actor.
         policy: The version of the grants that this was read under.
+        rev: The version of the names that it was read with.
     """
 
     claim: Claim
@@ -69,19 +90,31 @@ class Loaded:
     events: list[Pending]
     shared: Level
     policy: int
+    rev: int = 0
 
     @property
     def news(self) -> list[Pending]:
-        """Those that are told of for the first time."""
+        """Those that are told of for the first time, and hold."""
         fresh = set(self.claim.interactions)
-        return [event for event in self.events if event.id in fresh]
+        return [event for event in self.events if event.id in fresh and not event.over]
+
+    @property
+    def refs(self) -> set[tuple[str, str]]:
+        """The stored memories that the events tell of."""
+        return {(event.backend, event.native_id) for event in self.events if event.backend}
 
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """Links and vectors found in the words."""
+    """Links and vectors found in the words.
 
-    topics: list[list[tuple[Entity, str]]]
+    Attributes:
+        topics: Per event the entities that its text names, with the words it used; without words
+            where it means something that was known under that name.
+        vectors: Per event.
+    """
+
+    topics: list[list[tuple[Entity, str | None]]]
     vectors: Vectors
 
 
@@ -94,7 +127,7 @@ def load(tools: Tools, claim: Claim) -> Loaded:
     tenant = claim.tenant
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
-        index.refresh(connection)  # the names that are known are looked for in the words
+        index.refresh(connection, tools.now())  # the names that are known are looked for in the words
         name = connection.execute(
             select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == claim.entity)
         ).scalar()
@@ -102,14 +135,15 @@ def load(tools: Tools, claim: Claim) -> Loaded:
             raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
         events = [_event(row) for row in _rows(connection, claim)]
         shared = read_by_others(policy.rows(connection, tenant, claim.entity), claim.entity, tools.now())
-        return Loaded(claim, Entity.parse(name), events, shared, index.policy)
+        return Loaded(claim, Entity.parse(name), events, shared, policy_version(connection, tenant), index.rev)
 
 
 def _rows(connection: Connection, claim: Claim) -> list[Row[Any]]:
     i = interactions.c
     where = (i.tenant == claim.tenant) & (i.actor == claim.entity)
     if claim.refresh:
-        worded = i.text.is_not(None) | i.backend.is_not(None) | i.id.in_(claim.interactions)
+        stored = i.backend.in_(claim.only) if claim.only else i.text.is_not(None) | i.backend.is_not(None)
+        worded = stored | i.id.in_(claim.interactions)
         return list(connection.execute(select(interactions).where(where, worded).order_by(i.id)))
     rows: list[Row[Any]] = []
     for start in range(0, len(claim.interactions), 400):
@@ -133,47 +167,75 @@ def _event(row: Any) -> Pending:
     )
 
 
-async def read_words(tools: Tools, loaded: Loaded) -> None:
-    """Ask each store once for the records that are referred to; what is gone stays without words.
-
-    Raises:
-        BackendError: A store did not answer, or is not attached.
-    """
-    wanted: dict[str, dict[str, MemoryRef]] = {}
-    for event in loaded.events:
-        if event.backend and event.text is None:
-            ref = MemoryRef(backend=event.backend, id=event.native_id, version=event.version)
-            wanted.setdefault(event.backend, {})[event.native_id] = ref
-    for backend, refs in wanted.items():
-        store = tools.backends.get((loaded.claim.tenant, backend))
-        if store is None:
-            raise BackendError(backend, "it is not attached to this layer, so its memories cannot be read")
-        found = {record.ref.id: record for record in await store.read(list(refs.values()))}
-        for event in loaded.events:
-            record = found.get(event.native_id) if event.backend == backend else None
-            # A reference to somebody else's memory makes it nobody's own.
-            if record is not None and record.owner == loaded.actor:
-                event.text, event.version = record.text[:100_000], record.ref.version
-                event.valid_to = FOREVER if record.valid_to is None else micros(record.valid_to)
-
-
 async def find(tools: Tools, loaded: Loaded) -> Worded:
-    """The entities that the words name, and their vectors."""
-    said = [event.text or "" for event in loaded.events]
-    full = [event.words for event in loaded.events]
-    known = tools.store.index(loaded.claim.tenant).known
-    topics = await tools.in_thread(_topics, tools, loaded.actor, said, known)
-    vectors = await tools.embedder.embed(full) if any(full) else np.zeros((len(full), tools.embedder.dim), np.float32)
+    """The entities that the words name, and their vectors; what was embedded before is not again."""
+    names = tools.store.index(loaded.claim.tenant).known_names
+    topics = await tools.in_thread(_topics, tools, loaded, names)
+    kept = await tools.in_thread(_vectors, tools, loaded) if loaded.claim.refresh else {}
+    vectors = np.zeros((len(loaded.events), tools.embedder.dim), np.float32)
+    todo = [row for row, event in enumerate(loaded.events) if event.words and event.id not in kept]
+    if todo:
+        vectors[todo] = await tools.embedder.embed([loaded.events[row].words for row in todo])
+    for row, event in enumerate(loaded.events):
+        if event.id in kept:
+            vectors[row] = kept[event.id]
     return Worded(topics, vectors)
 
 
-def _topics(
-    tools: Tools, actor: Entity, texts: Sequence[str], known: Mapping[str, Entity]
-) -> list[list[tuple[Entity, str]]]:
-    asked = [row for row, text in enumerate(texts) if text]
-    found = tools.link([LinkRequest(actor, texts[row]) for row in asked], dict(known))
-    surfaces = [dict(link.topics(texts[row])) for row in asked]
-    out: list[list[tuple[Entity, str]]] = [[] for _ in texts]
-    for row, links, surface in zip(asked, found, surfaces, strict=True):
-        out[row] = [(entity, surface.get(entity, entity.id)) for entity in links if entity != actor]
+def _topics(tools: Tools, loaded: Loaded, names: Known) -> list[list[tuple[Entity, str | None]]]:
+    """Each text is read with the names that were known when it was said, those that others here brought included."""
+    out: list[list[tuple[Entity, str | None]]] = [[] for _ in loaded.events]
+    worded = sorted((event.at, event.id, row) for row, event in enumerate(loaded.events) if event.text)
+    rows = [row for _, _, row in worded]
+    own = {row: dict(link.topics(loaded.events[row].text or "")) for row in rows}
+    found = _linked(tools, loaded, names, rows)
+    fresh = Known()
+    for row in rows:
+        event = loaded.events[row]
+        if _means(event.text or "", own[row], fresh.said_at(event.at)):
+            request = LinkRequest(loaded.actor, event.text or "")
+            found[row] = tools.link([request], names.said_at(event.at, fresh))[0]
+        out[row] = [(entity, own[row].get(entity)) for entity in found[row] if entity != loaded.actor]
+        for entity, surface in out[row]:
+            known = [one for one in (names.first(str(entity)), fresh.first(str(entity))) if one is not None]
+            if surface is not None and all((event.at, surface) < one for one in known):
+                fresh.put(str(entity), surface, event.at, FOREVER)
     return out
+
+
+def _linked(tools: Tools, loaded: Loaded, names: Known, rows: Sequence[int]) -> dict[int, list[Entity]]:
+    """Links by the names that were known before, those that may mean all of them in one batch."""
+    every = dict(names.all)
+    latest = [row for row in rows if names.said_at(loaded.events[row].at) is names.all]
+    requests = [LinkRequest(loaded.actor, loaded.events[row].text or "") for row in latest]
+    found = dict(zip(latest, tools.link(requests, every) if requests else [], strict=True))
+    for row in rows:
+        if row not in found:
+            event = loaded.events[row]
+            found[row] = tools.link([LinkRequest(loaded.actor, event.text or "")], names.said_at(event.at))[0]
+    return found
+
+
+def _means(text: str, own: Mapping[Entity, str], names: Mapping[str, Entity]) -> bool:
+    """Whether a text may mean any of the names."""
+    return bool(names) and (any(fold(surface) in names for surface in own.values()) or bool(link.known(text, names)))
+
+
+def _vectors(tools: Tools, loaded: Loaded) -> dict[int, Vectors]:
+    """Vectors of events whose words have not changed since they were embedded."""
+    c, fresh = cards.c, set(loaded.claim.interactions)
+    versions = {event.id: event.version for event in loaded.events if event.id not in fresh and not event.pinned}
+    found: dict[int, Vectors] = {}
+    wanted = sorted(versions)
+    with tools.store.database.read() as connection:
+        for start in range(0, len(wanted), 400):
+            query = select(c.interaction, c.version, c.vector).where(
+                c.tenant == loaded.claim.tenant,
+                c.interaction.in_(wanted[start : start + 400]),
+                c.embedder == tools.embedder.id,
+                c.vector.is_not(None),
+            )
+            for number, version, vector in connection.execute(query):
+                if version == versions[number]:
+                    found[number] = np.frombuffer(vector, np.float16).astype(np.float32)
+    return found

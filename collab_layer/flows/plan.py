@@ -89,7 +89,7 @@ def scene(tools: Tools, loaded: Loaded) -> Generator[Scene]:
     """Look around the actor."""
     tenant, now, index = loaded.claim.tenant, tools.now(), tools.store.index(loaded.claim.tenant)
     with tools.store.database.read() as connection, index.lock:
-        index.refresh(connection)
+        index.refresh(connection, now)
         readers, told = _readers(tools, connection, index, loaded, now)
         yield Scene(
             connection=connection,
@@ -131,7 +131,8 @@ def extract(tools: Tools, around: Scene, but: Collection[str] = ()) -> list[Item
     leaving = [Leaving(loaded.actor, Entity.parse(around.names[plan.reader]), plan.text) for plan in planned]
     texts = tools.leaving(leaving)
     kept = [replace(plan, text=text) for plan, text in zip(planned, texts, strict=True) if text is not None]
-    return [_item(around, plan) for plan in kept]
+    ends = {source_of(loaded, event): event.valid_to for event in loaded.news}
+    return [_item(around, plan, ends[plan.source]) for plan in kept]
 
 
 def source_of(loaded: Loaded, event: Pending) -> str:
@@ -181,7 +182,7 @@ def _readers(
     return tuple(who for who, _ in found), tuple(told for _, told in found)
 
 
-def _item(around: Scene, plan: propagate.Planned) -> Item:
+def _item(around: Scene, plan: propagate.Planned, end: int) -> Item:
     key = f"update:{plan.source}"
     reader = around.names[plan.reader]
     return Item(
@@ -196,5 +197,5 @@ def _item(around: Scene, plan: propagate.Planned) -> Item:
         sources=((plan.source, around.loaded.claim.entity, 1.0),),
         made_by=f"rules {around.rules}",
         at=around.now,
-        expires=around.now + propagate.TTL_DAYS * DAY,
+        expires=min(around.now + propagate.TTL_DAYS * DAY, end),
     )

@@ -51,13 +51,15 @@ async def rank(
         raise InputError("name at least one candidate to rank")
     if len(ordered) > MAX_CANDIDATES:
         raise InputError(f"{len(ordered)} candidates, at most {MAX_CANDIDATES} can be ranked at once")
-    vector = await query_vector(tools, instruction)
-    ranking, generation = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
-    if "reasoning" in tools.models:
-        ranking = await reason(tools, cache, scope, ranking, instruction)
+    async with tools.standing.watching(scope.tenant, tools.stores_of(scope.tenant)):
+        vector = await query_vector(tools, instruction)
+        ranking, generation = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+        if "reasoning" in tools.models:
+            ranking = await reason(tools, cache, scope, ranking, instruction)
     carried = [id_ for item in ranking.items for id_ in (*item.cites, *(one.source for one in item.evidence))]
     await tools.handed(scope, entity, "rank", carried, generation)
-    return ranking
+    down = [one for one in tools.standing.sentences(scope.tenant) if one not in ranking.degraded]
+    return ranking.model_copy(update={"degraded": (*ranking.degraded, *down)}) if down else ranking
 
 
 def weights(connection: Connection, tenant: str) -> dict[str, float]:
@@ -164,13 +166,15 @@ def _quotes(tools: Tools, reading: Reading, laid: Candidates, reader: Entity) ->
     rows = np.flatnonzero(
         cards.alive
         & (cards.length > 0)
-        & (cards.at <= reading.horizon)
+        & (cards.valid_to > reading.now)
         & np.isin(cards.owner, allowed)
         & np.isin(cards.thread, laid.ids)
-    )[:200]
+    )
+    rows = rows[np.argsort(-cards.at[rows], kind="stable")][:200][::-1]  # of several the newest is quoted
     found = texts(reading.connection, reading.tenant, cards.id[rows].tolist())
     threads = dict(zip(cards.id[rows].tolist(), cards.thread[rows].tolist(), strict=True))
-    said = {id_: lesson(card.text, outcome=card.outcome) for id_, card in found.items() if card.text}
+    cited = [found[id_] for id_ in threads if id_ in found and found[id_].text]
+    said = {card.id: lesson(card.text or "", outcome=card.outcome) for card in cited}
     leaving = [Leaving(view.entity_of(reading, found[id_].owner), reader, text) for id_, text in said.items()]
     kept = zip(said, tools.leaving(leaving), strict=True)
     return {(found[id_].owner, threads[id_]): (card_id(id_), text) for id_, text in kept if text is not None}

@@ -91,7 +91,7 @@ def _grant(
         raise InputError("the grant would have ended before it began; choose a later `until`")
     with tools.store.database.write() as connection:
         names.share_with_erasure(connection, scope.tenant)
-        id_ = names.resolve(connection, scope.tenant, [owner])[owner]
+        id_ = names.always(connection, scope.tenant, owner)
         before = read_by_others(policy.rows(connection, scope.tenant, id_), id_, now)
         grant_id = policy.add(
             connection,

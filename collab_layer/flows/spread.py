@@ -19,6 +19,7 @@ from collab_layer.flows.keep import finish, keep
 from collab_layer.flows.pending import Loaded, Worded
 from collab_layer.flows.plan import Plan, by_rules
 from collab_layer.flows.tools import Tools
+from collab_layer.flows.words import read_words
 from collab_layer.graph.outbox import Claim
 from collab_layer.plugins.specs import Event
 
@@ -31,17 +32,17 @@ async def spread(tools: Tools, claim: Claim) -> int:
 
     Raises:
         StaleLeaseError: Somebody else has it, or something was erased: no update was stored.
-        BackendError: A store did not answer: nothing was changed, it is tried again.
+        BackendError: Its only store did not answer: nothing was changed, it is tried again.
     """
     loaded = await tools.in_thread(pending.load, tools, claim)
-    await pending.read_words(tools, loaded)
+    loaded = await read_words(tools, loaded)
     worded = await pending.find(tools, loaded)
     plan = await (_considered(tools, loaded, worded) if _may_ask(tools, loaded) else _by_rules(tools, loaded, worded))
     if loaded.events:
-        facts = {"interactions": len(claim.interactions), "updates": len(plan.items)}
+        facts = {"interactions": len(loaded.claim.interactions), "updates": len(plan.items)}
         facts |= {"by_model": plan.by_model, "repaired": plan.repaired}
         tools.tell(Event("propagated", claim.tenant, str(loaded.actor), facts))
-    return len(claim.interactions)
+    return len(loaded.claim.interactions)
 
 
 async def _considered(tools: Tools, loaded: Loaded, worded: Worded) -> Plan:

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 
 from collab_layer.errors import LayerClosedError
+from collab_layer.flows.arrived import Arrived
 from collab_layer.flows.injections import Entry, InjectionLog
 from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.rulebook import RuleBook
+from collab_layer.flows.standing import Standing
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
@@ -74,10 +76,16 @@ class Tools:
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     """(tenant, entity) whose next batch no model is asked about: its last answer came to nothing."""
+    arrived: Arrived = field(default_factory=Arrived)
+    standing: Standing = field(default_factory=Standing)
 
     def scorer_of(self, reading: Reading) -> Scorer:
         """The curation rules of the tenant that is read: its own choice, else the deployment's."""
         return self.rules.scorer(reading.connection, reading.index)
+
+    def stores_of(self, tenant: str) -> list[MemoryBackend]:
+        """The tenant's attached stores."""
+        return [store for (whose, _), store in self.backends.items() if whose == tenant]
 
     def delivered_to(self, tenant: str) -> list[str]:
         """Names of the stores that this tenant's derived items are written to."""

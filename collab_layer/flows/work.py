@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
-from collab_layer.flows import attest
+from collab_layer.flows import attest, passing
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.share import lapse
@@ -77,13 +77,16 @@ async def drain(tools: Tools, tenant: str) -> int:
     while await tools.in_thread(_fold, tools, tenant):
         pass
     await lapse(tools, tenant)
+    await tools.in_thread(passing.end_records, tools, tenant)
     while True:
         done = await step(tools, tenant, ignore_due=True, but=waiting)
         if done is not None:
             total += done.settled
             if done.waits:
                 waiting.add(done.entity)
-        elif await tools.in_thread(_waiting, tools, tenant) > len(waiting):
+        elif await tools.in_thread(passing.reread, tools, tenant):
+            continue
+        elif await tools.in_thread(_waiting, tools, tenant) > len(waiting):  # after it: a worker may have queued
             await asyncio.sleep(0.02)
         else:
             break
@@ -114,6 +117,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                 if steps % FOLD_EVERY == 0:
                     await tools.in_thread(_fold, tools, name)
                     await lapse(tools, name)
+                    await tools.in_thread(passing.end_records, tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
             if not busy:
@@ -121,6 +125,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                 for name in served:
                     busy |= await attest.settle(tools, name) > 0
                     await tools.in_thread(tools.log.prune, name, tools.now())
+                    busy |= await tools.in_thread(passing.reread, tools, name) > 0
                     busy |= await nightly.turn(tools, name)
         except LayerClosedError:
             return
@@ -169,12 +174,13 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) ->
 def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
     """Pack nodes that a large batch left with many deltas, before each neighbour reads them all."""
     adjacency = tools.store.adjacency
+    now = tools.now()
     with tools.store.database.read() as connection:
-        nodes = adjacency.crowded(connection, tenant, at_least)
+        nodes = adjacency.crowded(connection, tenant, at_least, now=now)
     if not nodes:
         return 0
     with tools.store.database.write() as connection:
-        return adjacency.fold(connection, tenant, nodes, at_least=at_least)
+        return adjacency.fold(connection, tenant, nodes, at_least=at_least, now=now)
 
 
 def _compact(tools: Tools) -> None:

@@ -57,6 +57,14 @@ def decide(
     return Decision.KEEP if whole else Decision.WITHHOLD
 
 
+def may_follow(previous: Published | None, contributors: frozenset[int], *, minimum: int) -> bool:
+    """Whether a facet tells nobody's part beside one shown before: the same owners, or `minimum` others at least."""
+    if previous is None:
+        return True
+    changed = len(previous.contributors ^ contributors) + int(previous.erased)
+    return changed == 0 or changed >= minimum
+
+
 def epoch_of(now: int, hours: float) -> int:
     """The number of the epoch a moment lies in; `now` in microseconds."""
     return int(now // (hours * 3_600_000_000))

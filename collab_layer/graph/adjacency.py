@@ -5,25 +5,27 @@ Out:  one `Edges` per node: distinct other ends, newest first.
 
 Writers append rows to `edges`; `fold` packs a node's rows into one array and marks exactly
 those rows as folded, in one transaction, so that a reader's snapshot always sees each row
-once. The rows stay: they are what as-of reads and recomputation use.
+once. The rows stay: they are what as-of reads and recomputation use. A row that has an end is
+in no array: until then it is read as a delta. One that is over is marked as folded, and read only
+as of a time.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, false, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, false, func, or_, select, true, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
 from collab_layer.graph.tables import adjacency, edges
-from collab_layer.types.graph import Edges
+from collab_layer.types.graph import Edges, Ids
 from collab_layer.types.time import FOREVER
 
 PACKED = np.dtype([("dst", "<i4"), ("kind", "<i1"), ("weight", "<f8"), ("count", "<i4"), ("last", "<i8")])
@@ -48,6 +50,7 @@ BACK = {
     Kind.MEMBER_OF: Kind.HAS_MEMBER,
 }
 
+_FORTH = frozenset(int(kind) for kind in BACK)
 Packed = NDArray[Any]
 
 
@@ -58,20 +61,36 @@ class Adjacency:
         self._cache: OrderedDict[tuple[str, int], tuple[int, Packed]] = OrderedDict()
 
     def edges(
-        self, connection: Connection, tenant: str, nodes: Sequence[int], *, as_of: int | None = None
+        self,
+        connection: Connection,
+        tenant: str,
+        nodes: Sequence[int],
+        *,
+        as_of: int | None = None,
+        now: int = FOREVER - 1,
     ) -> dict[int, Packed]:
-        """Every edge of the nodes, aggregated by (other end, kind), newest first."""
+        """Every edge of the nodes, aggregated by (other end, kind), newest first.
+
+        Args:
+            connection: A snapshot, or the caller's transaction.
+            tenant: Whose.
+            nodes: Which.
+            as_of: Those that held then; None reads the present.
+            now: The present; edges with an end count until then. Left out, they do not count.
+        """
         found: dict[int, Packed] = {}
         for start in range(0, len(nodes), _CHUNK):
-            found.update(self._some(connection, tenant, list(nodes[start : start + _CHUNK]), as_of))
+            found.update(self._some(connection, tenant, list(nodes[start : start + _CHUNK]), as_of, now))
         return found
 
-    def _some(self, connection: Connection, tenant: str, nodes: list[int], as_of: int | None) -> dict[int, Packed]:
+    def _some(
+        self, connection: Connection, tenant: str, nodes: list[int], as_of: int | None, now: int
+    ) -> dict[int, Packed]:
         base = {} if as_of is not None else self._packed(connection, tenant, nodes)
         columns = (edges.c.src, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
         query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(nodes))
         if as_of is None:
-            query = query.where(edges.c.folded == false(), edges.c.valid_to == FOREVER)
+            query = query.where(edges.c.folded == false(), edges.c.valid_to > now)
         else:
             query = query.where(edges.c.at <= as_of, edges.c.valid_to > as_of)
         fresh: dict[int, list[tuple[Any, ...]]] = {}
@@ -135,18 +154,21 @@ class Adjacency:
             out.update({node: (folded.get(node, 0), *deltas.get(node, (0, 0))) for node in part})
         return out
 
-    def fold(self, connection: Connection, tenant: str, nodes: Sequence[int], *, at_least: int = 1) -> int:
+    def fold(
+        self, connection: Connection, tenant: str, nodes: Sequence[int], *, at_least: int = 1, now: int = 0
+    ) -> int:
         """Pack the deltas of nodes that have at least so many; how many nodes were packed.
 
         One select tells which rows there are and what they hold; exactly those are merged and
-        marked. The tenant's row is taken first, so that two folds never meet.
+        marked. Rows that ended by `now` are marked too, and merged nowhere; rows that will end
+        are left. The tenant's row is taken first, so that two folds never meet.
         """
         lock(connection, tenant)
         waiting: dict[int, list[Any]] = {}
         columns = (edges.c.src, edges.c.id, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded == false())
+            query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(part), _foldable(now))
             for row in connection.execute(query):
                 waiting.setdefault(row.src, []).append(row)
         chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least}
@@ -154,29 +176,20 @@ class Adjacency:
             return 0
         base = self._packed(connection, tenant, list(chosen))
         none = np.zeros(0, PACKED)
-        packed = [
-            {
-                "tenant": tenant,
-                "node": node,
-                "version": next_id(),  # never met again, also if this is rolled back
-                "packed": _merge(base.get(node, none), _fresh(rows)).tobytes(),
-            }
-            for node, rows in chosen.items()
-        ]
-        upsert(connection, adjacency, packed, update=("version", "packed"))
-        connection.execute(
-            update(edges).where(edges.c.tenant == tenant, edges.c.id == bindparam("edge")).values(folded=True),
-            [{"edge": row.id} for rows in chosen.values() for row in rows],
-        )
+        packed = {node: _merge(base.get(node, none), _fresh(rows)) for node, rows in chosen.items()}
+        _keep(connection, tenant, packed)
+        _mark(connection, tenant, [row.id for rows in chosen.values() for row in rows], folded=True)
         return len(chosen)
 
-    def crowded(self, connection: Connection, tenant: str, at_least: int, most: int = 200) -> list[int]:
-        """Nodes with many deltas, most first."""
+    def crowded(
+        self, connection: Connection, tenant: str, at_least: int, most: int = 200, *, now: int = 0
+    ) -> list[int]:
+        """Nodes with many deltas that `fold` would take in, most first."""
         count = func.count()
         return list(
             connection.execute(
                 select(edges.c.src)
-                .where(edges.c.tenant == tenant, edges.c.folded == false())
+                .where(edges.c.tenant == tenant, _foldable(now))
                 .group_by(edges.c.src)
                 .having(count >= at_least)
                 .order_by(count.desc(), edges.c.src)
@@ -184,8 +197,36 @@ class Adjacency:
             ).scalars()
         )
 
+    def ended(self, connection: Connection, tenant: str, rows: Sequence[Any]) -> None:
+        """Take rows that were given an end, or are gone, out of the packed arrays that hold them.
+
+        Costs what is packed for the pairs of ends concerned, not what a hub holds in all.
+
+        Args:
+            connection: The caller's transaction, in which `edges` says so already.
+            tenant: Whose.
+            rows: Of `edges` as they were, open until then.
+        """
+        pairs: dict[int, set[tuple[int, int]]] = {}
+        for row in rows:
+            if row.folded:
+                pairs.setdefault(row.src, set()).add((row.dst, row.kind))
+        if not pairs:
+            return
+        lock(connection, tenant)
+        packs = self._packed(connection, tenant, sorted(pairs))
+        changed: dict[int, Packed] = {}
+        for node, gone in pairs.items():
+            pack = packs.get(node, np.zeros(0, PACKED))
+            stays = ~np.isin(_pairs(pack), [dst * 16 + kind for dst, kind in gone])
+            left = [
+                (dst, kind, *row) for dst, kind in sorted(gone) for row in _left(connection, tenant, node, dst, kind)
+            ]
+            changed[node] = _merge(pack[stays], np.array(left, PACKED))
+        _keep(connection, tenant, changed)
+
     def unfold(self, connection: Connection, tenant: str, nodes: Sequence[int]) -> None:
-        """Forget the packed arrays of nodes whose rows were deleted or closed; deltas take over.
+        """Forget the packed arrays of nodes whose rows were deleted; deltas take over.
 
         Each gets a new version, so that no cache takes the new state for the old.
         """
@@ -194,11 +235,47 @@ class Adjacency:
         lock(connection, tenant)
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            connection.execute(
-                update(edges).where(edges.c.tenant == tenant, edges.c.src.in_(part)).values(folded=False)
-            )
+            open_ones = (edges.c.tenant == tenant) & edges.c.src.in_(part) & (edges.c.valid_to == FOREVER)
+            connection.execute(update(edges).where(open_ones).values(folded=False))
             blank = [{"tenant": tenant, "node": node, "version": next_id(), "packed": b""} for node in part]
             upsert(connection, adjacency, blank, update=("version", "packed"))
+
+
+def _foldable(now: int) -> ColumnElement[bool]:
+    return (edges.c.folded == false()) & or_(edges.c.valid_to == FOREVER, edges.c.valid_to <= now)
+
+
+def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> None:
+    rows = [
+        # A version that is never met again, also if this is rolled back.
+        {"tenant": tenant, "node": node, "version": next_id(), "packed": pack.tobytes()}
+        for node, pack in packed.items()
+    ]
+    upsert(connection, adjacency, rows, update=("version", "packed"))
+
+
+def _mark(connection: Connection, tenant: str, ids: Sequence[int], *, folded: bool) -> None:
+    if ids:
+        here = (edges.c.tenant == tenant) & (edges.c.id == bindparam("edge"))
+        connection.execute(update(edges).where(here).values(folded=folded), [{"edge": id_} for id_ in ids])
+
+
+def _left(connection: Connection, tenant: str, node: int, other: int, kind: int) -> list[tuple[float, int, int]]:
+    """What is packed between two ends beside what ended: (weight, 1, time) of each row.
+
+    Found from the end that has the fewer edges, since no index holds both.
+    """
+    near, far = (node, other) if kind in _FORTH else (other, node)
+    e = edges.c
+    forth = (e.tenant == tenant) & (e.src == near) & (e.dst == far) & (e.valid_to == FOREVER)
+    numbers = list(connection.execute(select(e.interaction).where(forth)).scalars())
+    found: list[tuple[float, int, int]] = []
+    for start in range(0, len(numbers), _CHUNK):
+        mine = e.interaction.in_(numbers[start : start + _CHUNK])
+        query = select(e.weight, e.at).where(e.tenant == tenant, mine, e.src == node, e.dst == other)
+        query = query.where(e.kind == kind, e.folded == true(), e.valid_to == FOREVER)
+        found += [(weight, 1, at) for weight, at in connection.execute(query)]
+    return found
 
 
 def _fresh(rows: Sequence[Any]) -> Packed:
@@ -206,12 +283,16 @@ def _fresh(rows: Sequence[Any]) -> Packed:
     return np.array([(row.dst, row.kind, row.weight, 1, row.at) for row in rows if row.valid_to == FOREVER], PACKED)
 
 
+def _pairs(rows: Packed) -> Ids:
+    """Other end and kind as one number."""
+    return rows["dst"].astype(np.int64) * 16 + rows["kind"]
+
+
 def _merge(base: Packed, fresh: Packed) -> Packed:
     rows = np.concatenate([base, fresh]) if len(base) else fresh
     if not len(rows):
         return rows
-    keys = rows["dst"].astype(np.int64) * 16 + rows["kind"]
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(_pairs(rows), return_index=True, return_inverse=True)
     out = np.zeros(len(first), PACKED)
     out["dst"], out["kind"] = rows["dst"][first], rows["kind"][first]
     out["weight"] = np.bincount(inverse, rows["weight"], len(first))

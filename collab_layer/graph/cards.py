@@ -1,9 +1,10 @@
 """Cards: the layer's index of memories, and the words in them.
 
-A card always holds reference, links, times and vector. It holds *text*, and rows in the
-text index, only while somebody else may read it. The words are stored as hashes of their
-stems, in an ordinary table: one code for both databases, and erasing a card leaves nothing
-of it in the pages of a full-text index.
+A card is one version of one memory, told by one interaction: it held from `at` to `valid_to`.
+It always has reference, links, times and vector. It holds *text*, and rows in the
+text index, only while somebody else may read it; so do versions that are over. The words are
+stored as hashes of their stems, in an ordinary table: one code for both databases, and erasing
+a card leaves nothing of it in the pages of a full-text index.
 """
 
 from __future__ import annotations
@@ -29,9 +30,22 @@ MAX_TERMS = 512
 """Distinct terms of one record in the text index; the rest is left out."""
 
 
+Ref = tuple[str, str]
+"""Backend and native id: a memory, whatever its versions."""
+
+
 @dataclass(frozen=True, slots=True)
 class CardDraft:
-    """A card about to be stored; `hashed` are the text's terms, repeats included."""
+    """A card about to be stored.
+
+    Attributes:
+        hashed: The text's terms, repeats included.
+        ends: Its own end, as its store says; `FOREVER` if it says none.
+        valid_to: Until when it holds: that, or when a later version or statement began.
+        over: Whether that has come, or something took its place already.
+        lost: Its store has another version by now, and its words were not kept; what is known of
+            them from before stays.
+    """
 
     owner: int
     interaction: int
@@ -47,7 +61,10 @@ class CardDraft:
     at: int
     thread: int
     quarantine: str | None = None
+    ends: int = FOREVER
     valid_to: int = FOREVER
+    over: bool = False
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,12 @@ class CardText:
     backend: str
     native_id: str
     version: str
+    valid_to: int = FOREVER
+    over: bool = False
+
+    def holds(self, now: int) -> bool:
+        """Whether it is true in the present."""
+        return self.valid_to > now and not self.over
 
 
 def card_id(number: int) -> str:
@@ -70,60 +93,106 @@ def card_id(number: int) -> str:
     return f"c{number:x}"
 
 
+@dataclass(frozen=True, slots=True)
+class OldCard:
+    """A card that is there already; of memories moved to another owner too."""
+
+    id: int
+    owner: int
+    interaction: int
+    version: str
+    at: int
+    recorded_at: int
+    superseded: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a card depends on; one that is read again in the same state need not be written."""
+
+    version: str
+    at: int
+    links: tuple[int, ...]
+    outcome: str | None
+    ends: int
+    valid_to: int
+    over: bool
+    has_text: bool
+    embedder: str
+
+
+def states(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, State]:
+    """The cards of some interactions, by interaction."""
+    c, found = cards.c, dict[int, State]()
+    columns = (c.version, c.at, c.links, c.outcome, c.ends, c.valid_to, c.superseded, c.text.is_not(None), c.embedder)
+    for start in range(0, len(numbers), 400):
+        mine = (c.tenant == tenant) & c.interaction.in_(list(numbers[start : start + 400]))
+        for number, version, at, links, outcome, ends, valid_to, noted, has_text, embedder in connection.execute(
+            select(c.interaction, *columns).where(mine)
+        ):
+            over, linked = noted is not None, tuple(json.loads(links))
+            found[number] = State(version, at, linked, outcome, ends, valid_to, over, bool(has_text), embedder)
+    return found
+
+
 def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared: Level, rev: int, now: int) -> None:
-    """Store cards; one with the same reference is replaced, under its old id if its version is the same."""
-    if not drafts:
-        return
-    drafts = list({(draft.backend, draft.native_id): draft for draft in drafts}.values())
-    before = existing(connection, tenant, [(draft.backend, draft.native_id) for draft in drafts])
-    numbers = {key: old.id for key, old in before.items()}
-    fresh = {draft.native_id for draft in drafts if _outdated(draft, before)}
-    bury(connection, tenant, [old.id for (_, native), old in before.items() if native in fresh], rev)
-    _clear(connection, tenant, [old.id for (_, native), old in before.items() if native not in fresh])
+    """Store cards; the same version read again is replaced under its old id."""
+    drafts = list({_key(draft): draft for draft in drafts}.values())
+    held = [(ref, old) for ref, cards_ in of_memories(connection, tenant, _refs(drafts)).items() for old in cards_]
+    before = {(*ref, old.version, old.at): old for ref, old in held}
+    drafts = [draft for draft in drafts if not (draft.lost and _key(draft) in before)]
+    same = {draft.interaction: _key(draft) for draft in drafts}
+    other = [old.id for ref, old in held if same.get(old.interaction, key := (*ref, old.version, old.at)) != key]
+    bury(connection, tenant, other, rev)
+    _clear(connection, tenant, [before[key].id for draft in drafts if (key := _key(draft)) in before])
     readable = shared >= Level.RECORDS
     rows: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for draft in drafts:
-        kept = None if draft.native_id in fresh else numbers.get((draft.backend, draft.native_id))
-        number = next_id() if kept is None else kept
+        old = before.get(_key(draft))
+        number = next_id() if old is None or old.id in other else old.id
         counted = Counter(draft.hashed).most_common(MAX_TERMS) if readable and draft.quarantine is None else []
-        rows.append(_row(tenant, number, draft, readable, sum(tf for _, tf in counted), rev, now))
+        rows.append(_row(tenant, number, draft, old, readable, sum(tf for _, tf in counted), rev, now))
         words += [{"tenant": tenant, "term": term, "card": number, "tf": min(tf, 30_000)} for term, tf in counted]
-    connection.execute(insert(cards), rows)
+    if rows:
+        connection.execute(insert(cards), rows)
     upsert(connection, terms, words)
 
 
-@dataclass(frozen=True, slots=True)
-class OldCard:
-    """A card that a draft may replace."""
-
-    id: int
-    interaction: int
-    version: str
+def moved(connection: Connection, tenant: str, drafts: Sequence[CardDraft]) -> list[OldCard]:
+    """Cards of these memories that somebody else had: the store says that they are not that one's any more."""
+    owners = {ref: draft.owner for draft, ref in zip(drafts, _refs(drafts), strict=True)}
+    held = of_memories(connection, tenant, list(owners))
+    return [old for ref, old_cards in held.items() for old in old_cards if old.owner != owners[ref]]
 
 
-def existing(connection: Connection, tenant: str, refs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], OldCard]:
-    """The cards with these (backend, native id)."""
-    found: dict[tuple[str, str], OldCard] = {}
+def of_memories(connection: Connection, tenant: str, refs: Sequence[Ref]) -> dict[Ref, list[OldCard]]:
+    """Every version of the memories with these (backend, native id), oldest first."""
+    found: dict[Ref, list[OldCard]] = {}
     c = cards.c
+    columns = (c.id, c.owner, c.interaction, c.version, c.at, c.recorded_at, c.superseded)
     for start in range(0, len(refs), 200):
         rows = connection.execute(
-            select(c.id, c.backend, c.native_id, c.interaction, c.version).where(
-                c.tenant == tenant, tuple_(c.backend, c.native_id).in_(list(refs[start : start + 200]))
-            )
+            select(c.backend, c.native_id, *columns)
+            .where(c.tenant == tenant, tuple_(c.backend, c.native_id).in_(list(refs[start : start + 200])))
+            .order_by(c.at, c.interaction)
         )
-        found.update(((row.backend, row.native_id), OldCard(row.id, row.interaction, row.version)) for row in rows)
+        for backend, native_id, *values in rows:
+            found.setdefault((backend, native_id), []).append(OldCard(*values))
     return found
 
 
-def outdated(drafts: Sequence[CardDraft], before: dict[tuple[str, str], OldCard]) -> list[OldCard]:
-    """Cards whose memory has another version now: what rests on them does not hold any more."""
-    return [before[(draft.backend, draft.native_id)] for draft in drafts if _outdated(draft, before)]
+def existing(connection: Connection, tenant: str, refs: Sequence[Ref]) -> dict[Ref, OldCard]:
+    """The newest version of each memory that there is a card of."""
+    return {ref: found[-1] for ref, found in of_memories(connection, tenant, refs).items()}
 
 
-def _outdated(draft: CardDraft, before: dict[tuple[str, str], OldCard]) -> bool:
-    old = before.get((draft.backend, draft.native_id))
-    return old is not None and old.version != draft.version
+def _key(draft: CardDraft) -> tuple[str, str, str, int]:
+    return draft.backend, draft.native_id, draft.version, draft.at
+
+
+def _refs(drafts: Sequence[CardDraft]) -> list[Ref]:
+    return [(draft.backend, draft.native_id) for draft in drafts]
 
 
 def _clear(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
@@ -147,19 +216,31 @@ def texts(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
     """Cards by id, with the text they may hold."""
     c = cards.c
     found: dict[int, CardText] = {}
+    columns = (c.id, c.owner, c.text, c.outcome, c.links, c.at, c.backend, c.native_id, c.version, c.valid_to)
+    columns = (*columns, c.superseded)
     for start in range(0, len(ids), 400):
-        query = select(c.id, c.owner, c.text, c.outcome, c.links, c.at, c.backend, c.native_id, c.version).where(
+        query = select(*columns).where(
             c.tenant == tenant, c.id.in_(list(ids[start : start + 400])), c.quarantine.is_(None)
         )
         for row in connection.execute(query):
             links = tuple(json.loads(row.links))
             found[row.id] = CardText(
-                row.id, row.owner, row.text, row.outcome, links, row.at, row.backend, row.native_id, row.version
-            )
+                row.id, row.owner, row.text, row.outcome, links, row.at, row.backend, row.native_id, row.version,
+                row.valid_to, row.superseded is not None,
+            )  # fmt: skip
     return found
 
 
-def _row(tenant: str, number: int, draft: CardDraft, readable: bool, length: int, rev: int, now: int) -> dict[str, Any]:
+def _row(
+    tenant: str,
+    number: int,
+    draft: CardDraft,
+    old: OldCard | None,
+    readable: bool,
+    length: int,
+    rev: int,
+    now: int,
+) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "id": number,
@@ -175,8 +256,10 @@ def _row(tenant: str, number: int, draft: CardDraft, readable: bool, length: int
         "vector": None if draft.vector is None else draft.vector.astype(np.float16).tobytes(),
         "embedder": draft.embedder,
         "at": draft.at,
+        "ends": draft.ends,
         "valid_to": draft.valid_to,
-        "recorded_at": now,
+        "recorded_at": now if old is None else old.recorded_at,
+        "superseded": (now if old is None else old.superseded or now) if draft.over else None,
         "thread": draft.thread,
         "quarantine": draft.quarantine,
         "rev": rev,

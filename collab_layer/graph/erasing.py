@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, injections, syntheses
+from collab_layer.graph import access, injections, spans, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.cards import card_id
+from collab_layer.graph.ids import interaction_id
 from collab_layer.graph.names import bump, ensure, share_with_erasure
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.tables import (
@@ -32,10 +33,10 @@ from collab_layer.graph.tables import (
     lineage,
     outbox,
     released,
+    removals,
     tenants,
     work,
 )
-from collab_layer.graph.writer import interaction_id
 
 _CHUNK = 400
 
@@ -75,9 +76,12 @@ def fence(connection: Connection, tenant: str) -> int:
 
 
 def interactions_gone(
-    connection: Connection, adjacent: Adjacency, tenant: str, numbers: Sequence[int], removed: Removed
+    connection: Connection, adjacent: Adjacency, tenant: str, numbers: Sequence[int], removed: Removed, now: int
 ) -> None:
-    """Remove interactions, their edges, cards and outbox rows, and all that was derived from them."""
+    """Remove interactions, their edges, cards and outbox rows, and all that was derived from them.
+
+    What they had taken the place of holds again, as if they had never been said.
+    """
     for start in range(0, len(numbers), _CHUNK):
         part = list(numbers[start : start + _CHUNK])
         i, e, c = interactions.c, edges.c, cards.c
@@ -102,8 +106,11 @@ def interactions_gone(
         adjacent.unfold(connection, tenant, touched)
         removed.add("entities", _orphans(connection, tenant, touched))
         connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.interaction.in_(part)))
+        held_again = spans.replaced_by(connection, tenant, part)
         count = connection.execute(delete(interactions).where(i.tenant == tenant, i.id.in_(part))).rowcount
         removed.add("interactions", count)
+        connection.execute(update(interactions).where(i.tenant == tenant, i.replaces.in_(part)).values(replaces=None))
+        spans.bring(connection, adjacent, tenant, spans.ends(connection, tenant, held_again), now)
 
 
 def cards_gone(connection: Connection, tenant: str, ids: Sequence[int], removed: Removed) -> None:
@@ -132,7 +139,7 @@ def derived_gone(
     removed.add("derived", derived_rows.drop(connection, tenant, sorted(items), owners))
 
 
-def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: int, removed: Removed) -> None:
+def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: int, removed: Removed, now: int) -> None:
     """Remove an entity: what it did, what was done to it, what it was told, its grants, its name."""
     i = interactions.c
     numbers = list(
@@ -140,7 +147,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
             select(i.id).where(i.tenant == tenant, (i.actor == id_) | (i.target == id_)).order_by(i.id)
         ).scalars()
     )
-    interactions_gone(connection, adjacent, tenant, numbers, removed)
+    interactions_gone(connection, adjacent, tenant, numbers, removed, now)
     rest = list(connection.execute(select(cards.c.id).where(cards.c.tenant == tenant, cards.c.owner == id_)).scalars())
     derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset([id_]), removed)
     cards_gone(connection, tenant, rest, removed)
@@ -181,6 +188,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
+    connection.execute(delete(removals).where(removals.c.tenant == tenant, removals.c.owner == id_))
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
     removed.add("entities", 1 + _orphans(connection, tenant, around))
 

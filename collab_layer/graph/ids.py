@@ -43,6 +43,11 @@ if hasattr(os, "register_at_fork"):  # two children of one process must not shar
     os.register_at_fork(after_in_child=next_id.__init__)
 
 
+def interaction_id(number: int) -> str:
+    """The opaque id of an interaction."""
+    return f"i{number:x}"
+
+
 def number_of(id_: str) -> int | None:
     """The number behind an opaque id such as `i1a2b`; None if there is none."""
     try:

@@ -3,30 +3,34 @@
 Filled from the database and kept current by revision: whatever changes cards or entities
 raises the tenant's `rev` in the same transaction, and every read asks for it first, so
 that another process's commit is seen at the next read. Rows are only added; a changed card
-gets a new row and its old row dies.
+gets a new row and its old row dies. A card that is over keeps its row: it counts in nothing that
+is read of the present, and `past` reads it.
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, select
 
+from collab_layer.graph.centring import CentredVectors, key_of, tie_of
+from collab_layer.graph.growing import Growing
+from collab_layer.graph.known import Known
 from collab_layer.graph.tables import cards, entities, graves, tenants
-from collab_layer.stages.tokens import fold
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.graph import Bools, Counts, Ids, Rows, Vectors, VectorView
+from collab_layer.types.time import FOREVER
 
-MIN_NAME = 3
-"""Characters a display name needs to be looked for in texts."""
+COLUMNS = ("id", "owner", "at", "valid_to", "length", "thread")
 
 
 @dataclass(frozen=True, slots=True)
 class CardColumns:
-    """Live and dead cards of a tenant, shape (c,) each."""
+    """Live and dead cards of a tenant, shape (c,) each; whether one has run out is for the reader to look at."""
 
     id: Ids
     owner: Ids
@@ -35,36 +39,13 @@ class CardColumns:
     length: Counts
     thread: Ids
     alive: Bools
-    vector: Vectors
     has_vector: Bools
-
-
-class Growing:
-    """An array with room to grow; `view` is its filled part."""
-
-    def __init__(self, dtype: Any, width: int | None = None) -> None:
-        self._size = 0
-        self._array = np.zeros((64, width) if width else 64, dtype)
+    vectors: Callable[[], Vectors]
 
     @property
-    def view(self) -> np.ndarray[Any, Any]:
-        """The filled part."""
-        return self._array[: self._size]
-
-    def extend(self, rows: np.ndarray[Any, Any]) -> None:
-        """Add rows at the end."""
-        need = self._size + len(rows)
-        if need > len(self._array):
-            bigger = np.zeros((max(need, 2 * len(self._array)), *self._array.shape[1:]), self._array.dtype)
-            bigger[: self._size] = self.view
-            self._array = bigger
-        self._array[self._size : need] = rows
-        self._size = need
-
-    def resize(self, size: int) -> None:
-        """Grow to `size` with zeros."""
-        if size > self._size:
-            self.extend(np.zeros((size - self._size, *self._array.shape[1:]), self._array.dtype))
+    def vector(self) -> Vectors:
+        """Centred vectors, shape (c, d)."""
+        return self.vectors()
 
 
 class TenantIndex:
@@ -81,161 +62,189 @@ class TenantIndex:
         self.generation: int = -1
         self.names: list[str] = []
         self.displays: list[str] = []
-        self.known: dict[str, Entity] = {}  # folded display names of things and topics
+        self._known = Known()
         self._is_owner = Growing(np.bool_)
         self._degree = Growing(np.int64)
-        self._columns = {name: Growing(np.int64) for name in ("id", "owner", "at", "valid_to", "length", "thread")}
+        self._since = Growing(np.int64)
+        self._tie = Growing(np.int64)
+        self._columns = {name: Growing(np.int64) for name in COLUMNS}
         self._alive = Growing(np.bool_)
-        self._has_vector = Growing(np.bool_)
-        self._raw = Growing(np.float16, self.dim)
-        self._centred = Growing(np.float32, self.dim)
+        self._over = Growing(np.bool_)  # something took its place
+        self._current = Growing(np.bool_)  # not dead: the row of a card that is there
+        self._vectors = CentredVectors(self.dim)
         self._row: dict[int, int] = {}
-        self._mean = np.zeros(self.dim, np.float32)
-        self._mean_over = 0
-        self._centroid = Growing(np.float32, self.dim)
-        self._centroid_row = Growing(np.int32)
+        self._now = 0
+        self._next_end = FOREVER
         self._cards_of: dict[int, list[int]] = {}
 
-    def refresh(self, connection: Connection) -> None:
-        """Take in what was committed since; an erasure makes it start anew."""
+    def refresh(self, connection: Connection, now: int | None = None) -> None:
+        """Take in what was committed since, and let go of what is over by now.
+
+        Args:
+            connection: The snapshot that is read.
+            now: The present; None if it does not matter. Erasures, and a clock that was set
+                back, make the index start anew.
+        """
         row = connection.execute(
             select(tenants.c.rev, tenants.c.generation, tenants.c.policy).where(tenants.c.tenant == self.tenant)
         ).first()
         rev, generation = (0, 0) if row is None else (int(row.rev), int(row.generation))
         self.policy = 0 if row is None else int(row.policy)
-        if rev == self.rev and generation == self.generation:
+        moved_on = now is not None and (now >= self._next_end or now < self._now)
+        if rev == self.rev and generation == self.generation and not moved_on:
+            self._now = self._now if now is None else now
             return
         with self.lock:
-            if rev < self.rev or generation != self.generation:
+            if rev < self.rev or generation != self.generation or (now is not None and now < self._now):
                 self._clear()
+            over = self._pass_time(now)
             if rev > self.rev or generation != self.generation:
                 self._take_entities(connection)
-                self._take_cards(connection)
+                over |= self._take_cards(connection)
                 self.rev, self.generation = rev, generation
+            if over:
+                self._vectors.settle(over, self._held)
+
+    def _pass_time(self, now: int | None) -> set[int]:
+        """Set the present; the owners of cards that are over since the last look."""
+        before, self._now = self._now, self._now if now is None else now
+        if self._now < self._next_end:
+            return set()
+        ends = self._columns["valid_to"].view
+        over = np.flatnonzero(self._current.view & (ends > before) & (ends <= self._now))
+        self._vectors.gone(over.tolist())
+        ahead = ends[self._current.view & (ends > self._now)]
+        self._next_end = int(ahead.min(initial=FOREVER))
+        return set(self._columns["owner"].view[over].tolist())
 
     def _take_entities(self, connection: Connection) -> None:
+        e = entities.c
         rows = connection.execute(
-            select(entities.c.id, entities.c.name, entities.c.kind, entities.c.display, entities.c.degree)
-            .where(entities.c.tenant == self.tenant, entities.c.rev > self.rev)
-            .order_by(entities.c.id)
+            select(e.id, e.name, e.kind, e.display, e.degree, e.since, e.named)
+            .where(e.tenant == self.tenant, e.rev > self.rev)
+            .order_by(e.id)
         ).all()
         if not rows:
             return
         size = max(len(self.names), max(row.id for row in rows) + 1)
-        for growing in (self._is_owner, self._degree):
+        for growing in (self._is_owner, self._degree, self._since, self._tie):
             growing.resize(size)
-        self._centroid_row.extend(np.full(size - len(self._centroid_row.view), -1, np.int32))
+        self._vectors.grow(size)
         self.names.extend([""] * (size - len(self.names)))
         self.displays.extend([""] * (size - len(self.displays)))
         for row in rows:
             self.names[row.id], self.displays[row.id] = row.name, row.display
-            if row.kind not in OWNER_KINDS and len(row.display) >= MIN_NAME:
-                self.known[fold(row.display)] = Entity.parse(row.name)
+            self._known.put(row.name, row.display, row.since, row.named)
             self._is_owner.view[row.id] = row.kind in OWNER_KINDS
             self._degree.view[row.id] = row.degree
+            self._since.view[row.id] = row.since
+            self._tie.view[row.id] = tie_of(row.name)
 
-    def _take_cards(self, connection: Connection) -> None:
+    def _take_cards(self, connection: Connection) -> set[int]:
+        """Changed cards; the owners concerned."""
         dead = connection.execute(
             select(graves.c.card).where(graves.c.tenant == self.tenant, graves.c.rev > self.rev)
         ).scalars()
         touched = {owner for card in dead if (owner := self._bury(card)) is not None}
         c = cards.c
         rows = connection.execute(
-            select(c.id, c.owner, c.at, c.valid_to, c.length, c.thread, c.vector, c.embedder, c.quarantine)
+            select(
+                c.id, c.owner, c.at, c.valid_to, c.length, c.thread, c.vector, c.embedder, c.quarantine, c.superseded
+            )
             .where(c.tenant == self.tenant, c.rev > self.rev)
             .order_by(c.rev, c.id)
         ).all()
         if rows:
             touched |= {owner for row in rows if (owner := self._bury(row.id)) is not None}
-            start = len(self._alive.view)
-            for name in ("id", "owner", "at", "valid_to", "length", "thread"):
-                self._columns[name].extend(np.array([getattr(row, name) for row in rows], np.int64))
-            known = np.array([row.vector is not None and row.embedder == self.embedder for row in rows])
-            raw = np.zeros((len(rows), self.dim), np.float16)
-            for at, row in enumerate(rows):
-                if known[at]:
-                    raw[at] = np.frombuffer(row.vector, np.float16)
-                self._row[row.id] = start + at
-                self._cards_of.setdefault(row.owner, []).append(start + at)
-            self._raw.extend(raw)
-            self._has_vector.extend(known)
-            self._alive.extend(np.array([row.quarantine is None for row in rows]))
-            self._centre(start)
+            self._add(rows)
             touched |= {row.owner for row in rows}
-        self._recentre_owners(touched)
+        return touched
+
+    def _add(self, rows: Sequence[Any]) -> None:
+        start = len(self._alive.view)
+        for name in COLUMNS:
+            self._columns[name].extend(np.array([getattr(row, name) for row in rows], np.int64))
+        known = np.array([row.vector is not None and row.embedder == self.embedder for row in rows])
+        raw = np.zeros((len(rows), self.dim), np.float16)
+        keys = np.zeros(len(rows), np.uint64)
+        for at, row in enumerate(rows):
+            if known[at]:
+                raw[at] = np.frombuffer(row.vector, np.float16)
+                keys[at] = key_of(row.vector, self.names[int(row.owner)], int(row.at))
+            self._row[row.id] = start + at
+            self._cards_of.setdefault(row.owner, []).append(start + at)
+            self._next_end = min(self._next_end, row.valid_to) if row.valid_to > self._now else self._next_end
+        self._vectors.add(raw, keys, known)
+        self._current.extend(np.ones(len(rows), np.bool_))
+        self._over.extend(np.array([row.superseded is not None for row in rows]))
+        self._alive.extend(np.array([row.quarantine is None for row in rows]))
 
     def _bury(self, card: int) -> int | None:
         row = self._row.pop(card, None)
         if row is None:
             return None
-        self._alive.view[row] = False
+        self._alive.view[row] = self._current.view[row] = False
+        self._vectors.gone([row])
         owner = int(self._columns["owner"].view[row])
         self._cards_of[owner].remove(row)
         return owner
 
-    def _centre(self, start: int) -> None:
-        """Centre and normalise the new rows; the mean is taken anew whenever a sixteenth was added.
+    def _held(self) -> Bools:
+        """Cards with a vector that hold in the present, shape (c,)."""
+        held = self._current.view & self._vectors.have & ~self._over.view
+        return held & (self._columns["valid_to"].view > self._now)
 
-        It is the mean of the oldest cards, so many that it depends on their number alone and not
-        on when this process looked: every process has the same vectors.
-        """
-        total = len(self._raw.view)
-        step = 1 << max(total.bit_length() - 5, 0)
-        oldest = total - total % step
-        if oldest != self._mean_over:
-            have = self._has_vector.view[:oldest]
-            if have.any():
-                self._mean = self._raw.view[:oldest][have].astype(np.float32).mean(axis=0)
-                # One or two cards are their own mean: centring them would leave nothing.
-                self._mean *= min(1.0, (oldest - 1) / 16)
-            self._mean_over, start = oldest, 0
-            self._centred = Growing(np.float32, self.dim)
-        fresh = self._raw.view[start:].astype(np.float32)
-        self._centred.extend(self.centred(fresh, self._has_vector.view[start:]))
-        if start == 0:
-            self._recentre_owners(set(self._cards_of))
-
-    def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
-        """Unit vectors about the tenant's mean; rows without a vector stay zero."""
-        out = vectors - self._mean
-        norm = np.linalg.norm(out, axis=1, keepdims=True)
-        out = np.divide(out, norm, out=np.zeros_like(out), where=norm > 1e-9)
-        if have is not None:
-            out[~have] = 0
-        return out.astype(np.float32)
-
-    def _recentre_owners(self, owners: set[int]) -> None:
-        for owner in owners:
-            rows = [row for row in self._cards_of.get(owner, []) if self._has_vector.view[row]]
-            mean = self._centred.view[rows].mean(axis=0) if rows else np.zeros(self.dim, np.float32)
-            norm = float(np.linalg.norm(mean))
-            at = int(self._centroid_row.view[owner])
-            if norm < 1e-9:
-                self._centroid_row.view[owner] = -1
-                continue
-            if at < 0:
-                at = len(self._centroid.view)
-                self._centroid.extend(np.zeros((1, self.dim), np.float32))
-                self._centroid_row.view[owner] = at
-            self._centroid.view[at] = mean / norm
+    def _rows_of(self, owner: int) -> list[int]:
+        """Rows of an owner's cards with a vector that hold in the present."""
+        ends, over, have = self._columns["valid_to"].view, self._over.view, self._vectors.have
+        return [row for row in self._cards_of.get(owner, ()) if have[row] and not over[row] and ends[row] > self._now]
 
     # -- views -------------------------------------------------------------------------
 
     @property
     def cards(self) -> CardColumns:
-        """Columns of every card seen; `alive` tells which still count."""
+        """Columns of every card seen; `alive` tells which may count in the present."""
+        every = self.all_cards
+        return replace(every, alive=every.alive & ~self._over.view)
+
+    @property
+    def all_cards(self) -> CardColumns:
+        """The same, with those alive that something took the place of."""
         column = {name: growing.view for name, growing in self._columns.items()}
         return CardColumns(
-            **column, alive=self._alive.view, vector=self._centred.view, has_vector=self._has_vector.view
+            **column, alive=self._alive.view, has_vector=self._vectors.have, vectors=lambda: self._vectors.every
         )
+
+    @property
+    def known(self) -> Mapping[str, Entity]:
+        """Things and topics by folded display name."""
+        return self._known.all
+
+    @property
+    def known_names(self) -> Known:
+        """The same, as they were known at any moment."""
+        return self._known
+
+    def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
+        """Unit vectors about the tenant's mean; rows without a vector stay zero."""
+        return self._vectors.mean.centred(vectors, have)
+
+    def said_after(self, at: int) -> set[int]:
+        """Owners of cards that began then or later."""
+        later = self._current.view & (self._columns["at"].view >= at)
+        return set(self._columns["owner"].view[later].tolist())
 
     def rows_of_cards(self, ids: Ids) -> Rows:
         """The row of each live card, -1 for others."""
         return np.fromiter((self._row.get(card, -1) for card in ids.tolist()), np.int32, len(ids))
 
+    def vectors(self, rows: Ids | Rows) -> Vectors:
+        """The centred vectors of some cards, by row."""
+        return self._vectors.of(rows)
+
     def centroids(self, ids: Ids) -> VectorView:
         """The mean memory of each entity."""
-        return VectorView(self._centroid.view, self._centroid_row.view[ids])
+        return self._vectors.centroids(ids, self._rows_of)
 
     def is_owner(self, ids: Ids) -> Bools:
         """Which of the entities have memories of their own."""
@@ -244,6 +253,18 @@ class TenantIndex:
     def degree(self, ids: Ids) -> Counts:
         """Distinct targets when last counted, 0 if never."""
         return self._degree.view[ids]
+
+    def tie(self, ids: Ids) -> Ids:
+        """A number by which entities are put in order where nothing else does, whatever was told first."""
+        return self._tie.view[ids]
+
+    def met(self, ids: Ids) -> Bools:
+        """Which of the entities some event named, or always counted as known."""
+        return self._since.view[ids] < FOREVER
+
+    def since(self, ids: Ids) -> Counts:
+        """The first event that named each."""
+        return self._since.view[ids]
 
     def named(self, id_: int) -> bool:
         """Whether a dense id has a name; that of a forgotten entity has none."""

@@ -73,13 +73,12 @@ def look(connection: Connection, tenant: str, nodes: range, now: int) -> Wrong:
         of.setdefault(row.src, []).append(row)
     packs = _packs(connection, tenant, nodes)
     for node in sorted({*packs, *of}):
-        folded = [row for row in of.get(node, ()) if row.folded]
-        packed = [row for row in folded if row.valid_to == FOREVER]
-        if (node not in packs and folded) or not _agrees(packs.get(node, b""), packed):
+        packed = [row for row in of.get(node, ()) if row.folded and row.valid_to == FOREVER]
+        if not _agrees(packs.get(node, b""), packed):
             wrong.packs.append(node)
     gone = {*wrong.erased, *wrong.over}
     for entity, degree in _degrees(connection, tenant, nodes):
-        count = len({row.dst for row in of.get(entity, ()) if _counts(row) and row.id not in gone})
+        count = len({row.dst for row in of.get(entity, ()) if _counts(row, now) and row.id not in gone})
         if count != degree:
             wrong.degrees[entity] = count
     return wrong
@@ -127,8 +126,8 @@ def _edges_with_records(here: Any) -> Any:
     return select(*columns, c.valid_to.label("record_end")).select_from(joined).where(here)
 
 
-def _counts(row: Any) -> bool:
-    return row.kind in _HELD and row.valid_to == FOREVER
+def _counts(row: Any, now: int) -> bool:
+    return row.kind in _HELD and (row.valid_to == FOREVER or (row.valid_to > now and not row.folded))
 
 
 def _entities(connection: Connection, tenant: str, ids: set[int]) -> list[int]:

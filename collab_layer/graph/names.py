@@ -1,23 +1,71 @@
 """Strings at the edge, dense integers inside.
 
-In:   entities, inside a transaction.
+In:   entities, inside a transaction, and when which event named them.
 Out:  their dense ids per tenant; unknown ones are made where that is allowed.
+
+Since when an entity is known, and how it is displayed, follows from the earliest event that named
+it and not from the one told first: events may arrive late.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, bindparam, select, text, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import entities, settings, tenants
-from collab_layer.types.entity import Entity
+from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.scope import Sharing
+from collab_layer.types.time import FOREVER
 
 _CHUNK = 500
 SALT = "salt"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """How some events name one entity, taken together.
+
+    Attributes:
+        since: The earliest of them, microseconds.
+        display: What that one calls it.
+        named: The earliest whose caller named it, not only its text.
+    """
+
+    since: int
+    display: str
+    named: int = FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """Entities with their ids.
+
+    Attributes:
+        ids: Of all that were asked for.
+        late: From when on a thing's name may be found in texts, where it could not be before the
+            call; the earliest of them all, `FOREVER` if there is none.
+    """
+
+    ids: dict[Entity, int]
+    late: int = FOREVER
+
+
+def mention(
+    found: dict[Entity, Mention], entity: Entity, at: int, display: str | None = None, *, by_caller: bool
+) -> None:
+    """Note that an event names an entity."""
+    said, named = display or entity.id, at if by_caller else FOREVER
+    old = found.get(entity)
+    if old is None:
+        found[entity] = Mention(at, said, named)
+    elif (at, said) < (old.since, old.display) or named < old.named:
+        since, first = min((at, said), (old.since, old.display))
+        found[entity] = Mention(since, first, min(named, old.named))
 
 
 def ensure(connection: Connection, tenant: str) -> None:
@@ -56,34 +104,101 @@ def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str,
     return found
 
 
-def resolve(
-    connection: Connection, tenant: str, wanted: Iterable[Entity], displays: Mapping[Entity, str] | None = None
-) -> dict[Entity, int]:
-    """The ids of all, new ones made in the order given; `displays` names them for people."""
+def resolve(connection: Connection, tenant: str, wanted: Iterable[Entity]) -> dict[Entity, int]:
+    """The ids of all, new ones made in the order given; nothing is noted about when they were named."""
+    return meet(connection, tenant, wanted, {}).ids
+
+
+def always(connection: Connection, tenant: str, entity: Entity) -> int:
+    """The id of an entity that is known whatever moment is read, as one who grants something is."""
+    return meet(connection, tenant, [entity], {entity: Mention(0, entity.id, 0)}).ids[entity]
+
+
+def meet(connection: Connection, tenant: str, wanted: Iterable[Entity], mentions: Mapping[Entity, Mention]) -> Met:
+    """The ids of all, new ones made in the order given; of those mentioned, known since the mention at least."""
     ordered = list(dict.fromkeys(wanted))
-    known = find(connection, tenant, (str(entity) for entity in ordered))
+    known = _rows(connection, tenant, (str(entity) for entity in ordered))
     missing = [entity for entity in ordered if str(entity) not in known]
+    rev, late = 0, FOREVER
     if missing:
         next_id, rev = bump(connection, tenant, entities_made=len(missing))
         # Taken the tenant's row: nobody else makes entities now. Look again for what they made.
-        known.update(find(connection, tenant, (str(entity) for entity in missing)))
+        known.update(_rows(connection, tenant, (str(entity) for entity in missing)))
         missing = [entity for entity in missing if str(entity) not in known]
-        rows = [
-            {
-                "tenant": tenant,
-                "id": next_id + at,
-                "name": str(entity),
-                "kind": entity.kind,
-                "display": (displays or {}).get(entity) or entity.id,
-                "degree": 0,
-                "rev": rev,
-            }
-            for at, entity in enumerate(missing)
-        ]
+        rows = [_new(tenant, next_id + at, entity, mentions.get(entity), rev) for at, entity in enumerate(missing)]
         if rows:
             connection.execute(entities.insert(), rows)
-        known.update({str(entity): next_id + at for at, entity in enumerate(missing)})
-    return {entity: known[str(entity)] for entity in ordered}
+        late = min((_usable(entity, mentions[entity]) for entity in missing if entity in mentions), default=FOREVER)
+        ids = {str(entity): next_id + at for at, entity in enumerate(missing)}
+    else:
+        ids = {}
+    earlier = [
+        (row, mentions[entity])
+        for entity in ordered
+        if entity in mentions and (row := known.get(str(entity))) is not None and _is_news(row, mentions[entity])
+    ]
+    if earlier:
+        late = min(late, _note_earlier(connection, tenant, earlier, rev))
+    ids.update((name, row.id) for name, row in known.items())
+    return Met({entity: ids[str(entity)] for entity in ordered}, late)
+
+
+def learned_since(connection: Connection, tenant: str, rev: int) -> int:
+    """From when on names of things may be found that the index of that revision did not have; `FOREVER` if none."""
+    e = entities.c
+    query = select(e.since, e.named).where(e.tenant == tenant, e.rev > rev, e.kind.not_in(sorted(OWNER_KINDS)))
+    return min((min(row.named, row.since + 1) for row in connection.execute(query)), default=FOREVER)
+
+
+def _rows(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, Any]:
+    wanted = list(dict.fromkeys(names))
+    e = entities.c
+    found: dict[str, Any] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        query = select(e.name, e.id, e.since, e.named, e.display)
+        rows = connection.execute(query.where(e.tenant == tenant, e.name.in_(wanted[start : start + _CHUNK])))
+        found.update((row.name, row) for row in rows)
+    return found
+
+
+def _new(tenant: str, id_: int, entity: Entity, said: Mention | None, rev: int) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "id": id_,
+        "name": str(entity),
+        "kind": entity.kind,
+        "display": entity.id if said is None else said.display,
+        "degree": 0,
+        "since": FOREVER if said is None else said.since,
+        "named": FOREVER if said is None else said.named,
+        "rev": rev,
+    }
+
+
+def _is_news(row: Any, said: Mention) -> bool:
+    return (said.since, said.display) < (row.since, row.display) or said.named < row.named
+
+
+def _usable(entity: Entity, said: Mention) -> int:
+    """From when on the name may be found in texts; see `known.Known`. Never, of an owner."""
+    return FOREVER if entity.kind in OWNER_KINDS else min(said.named, said.since + 1)
+
+
+def _note_earlier(connection: Connection, tenant: str, earlier: list[tuple[Any, Mention]], rev: int) -> int:
+    """Entities that are known for longer than was thought; from when on their names may be found now."""
+    if not rev:  # the tenant's row, so that two writers never meet here
+        _, rev = bump(connection, tenant)
+    e = entities.c
+    here = (e.tenant == tenant) & (e.id == bindparam("entity"))
+    later = (e.since > bindparam("first")) | ((e.since == bindparam("first")) & (e.display > bindparam("said")))
+    rows = [{"entity": row.id, "first": new.since, "said": new.display, "by_caller": new.named} for row, new in earlier]
+    first = update(entities).where(here, later).values(since=bindparam("first"), display=bindparam("said"), rev=rev)
+    connection.execute(first, rows)
+    named = update(entities).where(here, e.named > bindparam("by_caller")).values(named=bindparam("by_caller"), rev=rev)
+    connection.execute(named, rows)
+    before = [min(row.named, row.since + 1) for row, _ in earlier]
+    after = [_usable(Entity.parse(row.name), new) for row, new in earlier]
+    return min((new for new, old in zip(after, before, strict=True) if new < old), default=FOREVER)
 
 
 def lock(connection: Connection, tenant: str) -> int:

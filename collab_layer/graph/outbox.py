@@ -8,8 +8,10 @@ meanwhile, changes nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, false, func, select, true, update
 
@@ -28,7 +30,13 @@ MAX_BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One entity's pending work, leased."""
+    """One entity's pending work, leased.
+
+    Attributes:
+        refresh: Its records are to be read again.
+        only: Those of these stores alone; all if empty.
+        waits: Stores that do not answer: what of it needs them is left for later.
+    """
 
     tenant: str
     entity: int
@@ -37,6 +45,8 @@ class Claim:
     attempts: int
     refresh: bool
     interactions: tuple[int, ...]
+    only: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
 
 
 def claim(
@@ -45,7 +55,7 @@ def claim(
     """Lease the entity that has waited longest, none of `but`; None if nothing is due."""
     w = work.c
     query = (
-        select(w.entity, w.attempts, w.refresh)
+        select(w.entity, w.attempts, w.refresh, w.stores)
         .where(w.tenant == tenant, w.parked == false(), w.lease_until <= now)
         .order_by(w.due, w.entity)
         .limit(1)
@@ -70,7 +80,8 @@ def claim(
         .limit(MAX_BATCH)
     ).scalars()
     generation = connection.execute(select(tenants.c.generation).where(tenants.c.tenant == tenant)).scalar_one()
-    return Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, tuple(pending))
+    only = tuple(json.loads(row.stores)) if row.refresh and row.stores else ()
+    return Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, tuple(pending), only)
 
 
 def check(connection: Connection, held: Claim, name: str) -> None:
@@ -90,7 +101,7 @@ def check(connection: Connection, held: Claim, name: str) -> None:
 
 
 def settle(connection: Connection, held: Claim, now: int) -> None:
-    """The claim's interactions are done; what came in meanwhile stays due."""
+    """The claim's interactions are done; what came in meanwhile stays due, what waits for a store a little later."""
     for start in range(0, len(held.interactions), 500):
         connection.execute(
             delete(outbox).where(
@@ -103,8 +114,11 @@ def settle(connection: Connection, held: Claim, now: int) -> None:
         select(func.count()).where(outbox.c.tenant == held.tenant, outbox.c.entity == held.entity)
     ).scalar_one()
     row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
-    if left:
-        values = {"pending": left, "refresh": False, "lease_until": 0, "attempts": 0, "due": now, "reason": None}
+    again = held.refresh and bool(held.waits)
+    if left or again:
+        values: dict[str, Any] = {"pending": left, "lease_until": 0, "attempts": 0, "reason": None}
+        values |= {"due": now + OUTAGE_DELAY if held.waits else now, "refresh": again}
+        values |= {"stores": json.dumps(held.waits) if again else None}
         connection.execute(update(work).where(row).values(values))
     else:
         connection.execute(delete(work).where(row))

@@ -155,6 +155,7 @@ def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: i
             "entity": owner,
             "pending": 0,
             "refresh": True,
+            "stores": None,
             "due": now,
             "lease_until": 0,
             "token": 0,
@@ -163,7 +164,7 @@ def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: i
         }
         for owner in owners
     ]
-    upsert(connection, work, rows, update=("refresh", "due", "parked", "token", "lease_until"))
+    upsert(connection, work, rows, update=("refresh", "stores", "due", "parked", "token", "lease_until"))
 
 
 def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> int:

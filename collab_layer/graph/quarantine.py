@@ -97,8 +97,8 @@ def spared(connection: Connection, tenant: str, drafts: Sequence[CardDraft]) -> 
     bad = [draft for draft in drafts if draft.quarantine is not None]
     if not bad:
         return list(drafts)
-    before = card_rows.existing(connection, tenant, [(draft.backend, draft.native_id) for draft in bad])
-    numbers = [old.id for old in before.values()]
+    before = card_rows.of_memories(connection, tenant, [(draft.backend, draft.native_id) for draft in bad])
+    numbers = [old.id for versions in before.values() for old in versions]
     free: set[int] = set()
     for start in range(0, len(numbers), _CHUNK):
         part = released.c.card.in_(numbers[start : start + _CHUNK])
@@ -106,6 +106,6 @@ def spared(connection: Connection, tenant: str, drafts: Sequence[CardDraft]) -> 
     return [replace(draft, quarantine=None) if _is_free(draft, before, free) else draft for draft in drafts]
 
 
-def _is_free(draft: CardDraft, before: dict[tuple[str, str], card_rows.OldCard], free: set[int]) -> bool:
-    old = before.get((draft.backend, draft.native_id))
-    return draft.quarantine is not None and old is not None and old.version == draft.version and old.id in free
+def _is_free(draft: CardDraft, before: dict[card_rows.Ref, list[card_rows.OldCard]], free: set[int]) -> bool:
+    versions = before.get((draft.backend, draft.native_id), ())
+    return draft.quarantine is not None and any(old.version == draft.version and old.id in free for old in versions)

@@ -75,7 +75,14 @@ class Reading:
 
     def edges(self, nodes: Sequence[int]) -> dict[int, Packed]:
         """Edges of some nodes at the moment read; not yet cut to the audience."""
-        return self.adjacency.edges(self.connection, self.tenant, nodes, as_of=self.as_of)
+        return self.adjacency.edges(self.connection, self.tenant, nodes, as_of=self.as_of, now=self.now)
+
+    def degree(self, ids: Ids) -> Ids:
+        """Distinct targets of each entity: as last counted in the present, counted anew in the past."""
+        if self.as_of is None:
+            return self.index.degree(ids)
+        held = self.edges(ids.tolist())
+        return np.array([len(pick(held[id_], Kind.INTERACTED, Kind.MENTIONS)) for id_ in ids.tolist()], np.int64)
 
     def visible(self, ids: Ids) -> Bools:
         """Which entities the reader may use as owners."""
@@ -87,12 +94,12 @@ class Reading:
         return FOREVER if self.as_of is None else self.as_of
 
     def owners_visible(self) -> int:
-        """How many owners may be counted, the reader included."""
+        """How many owners may be counted, the reader included; those that nobody ever told of are not."""
         known = self.index.owners()
         if self.audience.default == Level.NONE:
             known = np.array([owner for owner in self.audience.named if owner != self.audience.reader], np.int64)
-            return 1 + self.counted(known)
-        return self.counted(known) or 1
+            return 1 + self.counted(known[self.index.met(known)])
+        return self.counted(known[self.index.met(known)]) or 1
 
 
 def neighborhood(
@@ -148,6 +155,8 @@ def neighborhood(
         focus_vector=near,
         query_vector=query_vector,
         owners_visible=visible,
+        tie=reading.index.tie(ids),
+        own_tie=reading.index.tie(own.ids),
     )
 
 
@@ -184,14 +193,7 @@ def corpus(
 ) -> Corpus | None:
     """Readable records that share a word with the query or lie near it; None if nothing is readable."""
     cards = reading.index.cards
-    now = reading.now
-    readable = (
-        cards.alive
-        & (cards.length > 0)
-        & (cards.owner != focus)
-        & (cards.at <= reading.horizon)
-        & (cards.valid_to > now)
-    )
+    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.valid_to > reading.now)
     readable &= reading.audience.levels(cards.owner, reading.index.is_owner(cards.owner)) >= Level.RECORDS
     total = int(np.count_nonzero(readable))
     if total == 0:
@@ -202,13 +204,16 @@ def corpus(
     similarity = np.zeros(len(readable))
     if query_vector is not None:
         rows = np.flatnonzero(readable & cards.has_vector)
-        similarity[rows] = cards.vector[rows] @ query_vector
+        similarity[rows] = reading.index.vectors(rows) @ query_vector
     weight = tf.astype(bool) @ np.log1p(total / np.maximum(df, 1)) if len(unique) else np.zeros(len(readable))
     hits = _best(np.where(readable, weight, 0), TERM_HITS)
     near = _best(np.where(readable, similarity, 0), VECTOR_HITS)
     rows = np.union1d(hits, near)
     if not len(rows):
         return None
+    if query_vector is not None:
+        # Once more without BLAS, which rounds a row differently depending on which rows stand beside it.
+        similarity[rows] = np.einsum("ij,j->i", reading.index.vectors(rows), query_vector)
     thread = cards.thread[rows]
     return Corpus(
         cards=cards.id[rows],
@@ -221,6 +226,7 @@ def corpus(
         similarity=similarity[rows],
         link_cosine=_link_cosine(reading, cards.id[rows], links),
         thread=np.where(thread > 0, thread, -rows - 1),
+        at=cards.at[rows],
     )
 
 
@@ -296,13 +302,13 @@ def _members(reading: Reading, groups: Sequence[Packed], focus: int) -> Ids:
 def _peers(reading: Reading, vector: Vectors | None, focus: int, named: Ids) -> tuple[Ids, Floats]:
     """Visible owners whose mean memory lies near, looked for only where names find too few."""
     none = np.zeros(0, np.int64), np.zeros(0)
-    if vector is None or len(named) >= PEERS_BELOW or reading.as_of is not None:
+    if vector is None or len(named) >= PEERS_BELOW:
         return none
     owners = reading.index.owners()
     owners = owners[reading.visible(owners) & (owners != focus)]
     owners = owners[~np.isin(owners, named)]
     likeness = reading.index.centroids(owners).dot(vector)
-    best = np.lexsort((owners, -likeness))[:PEERS]
+    best = np.lexsort((reading.index.tie(owners), -likeness))[:PEERS]
     best = best[likeness[best] >= PEER_FLOOR]
     order = best[np.argsort(owners[best])]
     return owners[order], likeness[order]
@@ -315,7 +321,9 @@ def _topics(reading: Reading, ids: Ids) -> Bools:
 
 def _degrees(reading: Reading, ids: Ids, pair_candidate: Rows, own: Edges, holders_of: Floats) -> Ids:
     shared = np.bincount(pair_candidate, minlength=len(ids)) if len(ids) else np.zeros(0, np.int64)
-    degree = np.maximum(reading.index.degree(ids), shared)
+    degree = shared.copy()
+    owners = reading.index.is_owner(ids)
+    degree[owners] = np.maximum(reading.degree(ids[owners]), shared[owners])
     thing = np.searchsorted(ids, own.ids)
     inside = (thing < len(ids)) & (ids[np.minimum(thing, len(ids) - 1)] == own.ids) if len(ids) else np.zeros(0, bool)
     if len(ids):
@@ -360,7 +368,7 @@ def _vector_of(reading: Reading, focus: int) -> Vectors | None:
 
 def _records_of(reading: Reading, owners: Ids) -> dict[int, list[CardText]]:
     cards = reading.index.cards
-    live = cards.alive & np.isin(cards.owner, owners) & (cards.at <= reading.horizon) & (cards.valid_to > reading.now)
+    live = cards.alive & np.isin(cards.owner, owners) & (cards.valid_to > reading.now)
     rows = np.flatnonzero(live)
     rows = rows[np.argsort(-cards.at[rows], kind="stable")]
     chosen: dict[int, list[int]] = {}

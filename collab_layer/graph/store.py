@@ -14,6 +14,7 @@ from collab_layer.graph import names, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
 from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.past import PastIndex
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.tables import cards, entities, interactions, tenants
@@ -72,7 +73,7 @@ class GraphStore:
         principal = scope.principal or focus
         index = self.index(scope.tenant)
         with self.database.read() as connection, index.lock:
-            index.refresh(connection)
+            index.refresh(connection, now)
             ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
             seen = self.audience(connection, scope.tenant, principal, reader, scope.purpose, now)
@@ -80,14 +81,17 @@ class GraphStore:
             reading = Reading(
                 connection,
                 scope.tenant,
-                index,
+                index if as_of is None else PastIndex(index, as_of),
                 self.adjacency,
                 seen,
                 now if as_of is None else as_of,
                 as_of,
                 policy.sharing(connection, scope.tenant).min_contributors,
             )
-            yield Opened(reading, ids.get(str(focus), NOBODY), reader, policy_version(connection, scope.tenant))
+            about = ids.get(str(focus), NOBODY)
+            if as_of is not None and about != NOBODY and not reading.index.named(about):
+                about = NOBODY  # nobody had told of it by then
+            yield Opened(reading, about, reader, policy_version(connection, scope.tenant))
 
     def audience(
         self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None, now: int

@@ -24,6 +24,8 @@ from sqlalchemy import (
     false,
 )
 
+from collab_layer.types.time import FOREVER
+
 metadata = MetaData()
 
 
@@ -52,6 +54,8 @@ entities = _table(
     Column("kind", String(32), nullable=False),
     Column("display", Text, nullable=False),
     Column("degree", Integer, nullable=False),
+    Column("since", BigInteger, nullable=False),  # the first event that named it, and `display` as that did
+    Column("named", BigInteger, nullable=False),  # the first event whose caller named it, not only a text
     Column("rev", BigInteger, nullable=False),
     Index("ux_entities_name", "tenant", "name", unique=True),
     Index("ix_entities_rev", "tenant", "rev"),
@@ -73,10 +77,19 @@ interactions = _table(
     Column("backend", Text),
     Column("native_id", Text),
     Column("version", Text),
+    Column("replaces", BigInteger),  # an earlier interaction whose statement holds no longer
     Index("ux_interactions_key", "tenant", "actor", "key", unique=True),
     Index("ix_interactions_actor", "tenant", "actor", "at"),
     Index("ix_interactions_target", "tenant", "target"),
     Index("ix_interactions_ref", "tenant", "backend", "native_id"),
+)
+
+Index(
+    "ix_interactions_replaces",
+    interactions.c.tenant,
+    interactions.c.replaces,
+    sqlite_where=interactions.c.replaces.is_not(None),
+    postgresql_where=interactions.c.replaces.is_not(None),
 )
 
 edges = _table(
@@ -123,16 +136,27 @@ cards = _table(
     Column("length", Integer, nullable=False),  # terms in the text index, 0 if not indexed
     Column("vector", LargeBinary),  # float16
     Column("embedder", Text),
-    Column("at", BigInteger, nullable=False),
-    Column("valid_to", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),  # valid from
+    Column("ends", BigInteger, nullable=False),  # as the store itself says
+    Column("valid_to", BigInteger, nullable=False),  # the same, or when a later version or statement began
     Column("recorded_at", BigInteger, nullable=False),
+    Column("superseded", BigInteger),  # when we learned that it is over; NULL while it holds
     Column("thread", Integer, nullable=False),  # dense id of the target, else the owner's card alone
     Column("quarantine", Text),  # why it must not be shown
     Column("rev", BigInteger, nullable=False),
-    Index("ux_cards_ref", "tenant", "backend", "native_id", unique=True),
+    # `at`, since a store that counts no versions may come back to one it had before.
+    Index("ux_cards_ref", "tenant", "backend", "native_id", "version", "at", unique=True),
     Index("ix_cards_owner", "tenant", "owner"),
     Index("ix_cards_interaction", "tenant", "interaction"),
     Index("ix_cards_rev", "tenant", "rev"),
+)
+
+Index(  # those that will be over, or are and nobody has noted it
+    "ix_cards_over",
+    cards.c.tenant,
+    cards.c.valid_to,
+    sqlite_where=cards.c.superseded.is_(None) & (cards.c.valid_to < FOREVER),
+    postgresql_where=cards.c.superseded.is_(None) & (cards.c.valid_to < FOREVER),
 )
 
 graves = _table(
@@ -140,6 +164,15 @@ graves = _table(
     Column("card", BigInteger, primary_key=True, autoincrement=False),
     Column("rev", BigInteger, nullable=False),
     Index("ix_graves_rev", "tenant", "rev"),
+)
+
+removals = _table(
+    "removals",  # a memory vanished from its store: whose, and nothing else
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("owner", Integer, nullable=False),
+    Column("backend", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Index("ix_removals_owner", "tenant", "owner", "at"),
 )
 
 terms = _table(
@@ -191,6 +224,7 @@ work = _table(
     Column("entity", Integer, primary_key=True, autoincrement=False),
     Column("pending", Integer, nullable=False),
     Column("refresh", Boolean, nullable=False),  # read this owner's records again: its grants changed
+    Column("stores", Text),  # JSON list of stores whose records that concerns; NULL for all
     Column("due", BigInteger, nullable=False),
     Column("lease_until", BigInteger, nullable=False),
     Column("token", BigInteger, nullable=False),

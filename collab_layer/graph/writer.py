@@ -1,7 +1,10 @@
 """Interactions in, one commit out: the interaction, its edges, and the work it causes.
 
 Idempotent on (actor, key). Embedding and finding links in the text happen later, in the
-worker; what the caller linked explicitly is an edge at once.
+worker; what the caller linked explicitly is an edge at once, and what a later version or a
+statement took the place of is over at once.
+
+Each event counts from its own time, whenever it is told.
 """
 
 from __future__ import annotations
@@ -10,12 +13,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
+from collab_layer.errors import InputError, UnknownIdError
+from collab_layer.graph import latecomers, membership, spans
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
 from collab_layer.graph.engine import upsert
-from collab_layer.graph.ids import next_id
-from collab_layer.graph.names import find, resolve, share_with_erasure
+from collab_layer.graph.ids import interaction_id, next_id, number_of
+from collab_layer.graph.names import Mention, find, meet, mention, share_with_erasure
 from collab_layer.graph.tables import edges, interactions, outbox, work
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
@@ -26,22 +31,23 @@ JOINED, LEFT = "joined", "left"
 _CHUNK = 400
 
 
-def interaction_id(number: int) -> str:
-    """The opaque id of an interaction."""
-    return f"i{number:x}"
-
-
 def observe(
     connection: Connection, adjacency: Adjacency, tenant: str, batch: Sequence[Interaction], now: int
 ) -> list[str]:
-    """Store a batch in the caller's transaction; the id of each, old or new, in order."""
+    """Store a batch in the caller's transaction; the id of each, old or new, in order.
+
+    Raises:
+        UnknownIdError: One replaces what its actor never said.
+        InputError: One replaces what happened later.
+    """
     share_with_erasure(connection, tenant)
     known = _known_keys(connection, tenant, batch)
-    names = [entity for item in batch for entity in (item.actor, item.target, *item.links) if entity is not None]
-    ids = resolve(connection, tenant, names)
+    ids = _named(connection, tenant, batch, now)
+    replaced = _replaced(connection, tenant, batch, ids, now)
     out: list[str] = []
     rows: list[dict[str, Any]] = []
     lines: list[dict[str, Any]] = []
+    joined: list[tuple[int, int, int]] = []
     left: list[tuple[int, int, int]] = []
     for item in batch:
         key = None if item.key is None else (str(item.actor), item.key)
@@ -52,20 +58,71 @@ def observe(
         if key is not None:
             known[key] = number
         out.append(interaction_id(number))
-        row = _interaction_row(tenant, number, item, ids, now)
+        row = _interaction_row(tenant, number, item, ids, replaced, now)
         rows.append(row)
         if item.verb == LEFT and item.target is not None:
             left.append((row["actor"], row["target"], row["at"]))
         else:
             lines.extend(_edges(tenant, item, ids, row))
+            if item.verb == JOINED and item.target is not None:
+                joined.append((row["actor"], row["target"], row["at"]))
     if rows:
         connection.execute(insert(interactions), rows)
         if lines:
             connection.execute(insert(edges), lines)
-        if left:
-            _end_membership(connection, adjacency, tenant, left)
+        if joined or left:
+            membership.settle(connection, adjacency, tenant, joined, left)
+        _end_older(connection, adjacency, tenant, rows, now)
         queue(connection, tenant, [(row["actor"], row["id"]) for row in rows], now)
     return out
+
+
+def _named(connection: Connection, tenant: str, batch: Sequence[Interaction], now: int) -> dict[Entity, int]:
+    """The ids of all that the batch names."""
+    mentions: dict[Entity, Mention] = {}
+    for item in batch:
+        at = now if item.at is None else micros(item.at)
+        for entity in (item.actor, item.target, *item.links):
+            if entity is not None:
+                mention(mentions, entity, at, by_caller=True)
+    met = meet(connection, tenant, mentions, mentions)
+    if met.late < now:
+        latecomers.note(connection, tenant, met.late)
+    return met.ids
+
+
+def _replaced(
+    connection: Connection, tenant: str, batch: Sequence[Interaction], ids: dict[Entity, int], now: int
+) -> dict[str, int]:
+    """The numbers of what the batch replaces, each an earlier interaction of the same actor."""
+    wanted = {item.replaces: number_of(item.replaces) or 0 for item in batch if item.replaces is not None}
+    if not wanted:
+        return {}
+    numbers, i = sorted(set(wanted.values())), interactions.c
+    found: dict[int, tuple[int, int]] = {}
+    for start in range(0, len(numbers), _CHUNK):
+        query = select(i.id, i.actor, i.at).where(i.tenant == tenant, i.id.in_(numbers[start : start + _CHUNK]))
+        found.update((row.id, (row.actor, row.at)) for row in connection.execute(query))
+    for item in batch:
+        if item.replaces is not None:
+            actor, at = found.get(wanted[item.replaces], (None, 0))
+            if actor != ids[item.actor]:  # what others said is as unknown as what nobody said
+                raise UnknownIdError(item.replaces)
+            if (now if item.at is None else micros(item.at)) < at:
+                raise InputError(f"`{item.replaces}` happened later than what is to replace it; correct `at`")
+    return wanted
+
+
+def _end_older(
+    connection: Connection, adjacency: Adjacency, tenant: str, rows: Sequence[dict[str, Any]], now: int
+) -> None:
+    """Older versions of the same memories, and what was replaced, hold until these; these perhaps not any more."""
+    refs = {(row["backend"], row["native_id"]) for row in rows if row["backend"] is not None}
+    several = {ref: versions for ref, versions in spans.told(connection, tenant, refs).items() if len(versions) > 1}
+    numbers = {version.id for versions in several.values() for version in versions}
+    numbers |= {row["replaces"] for row in rows if row["replaces"] is not None}
+    if numbers:
+        spans.bring(connection, adjacency, tenant, spans.ends(connection, tenant, numbers), now)
 
 
 def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]], now: int) -> None:
@@ -89,14 +146,23 @@ def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]],
 
 
 def edge_rows(
-    tenant: str, src: int, dst: int, kind: Kind, *, weight: float, at: int, now: int, interaction: int
+    tenant: str,
+    src: int,
+    dst: int,
+    kind: Kind,
+    *,
+    weight: float,
+    at: int,
+    now: int,
+    interaction: int,
+    valid_to: int = FOREVER,
 ) -> list[dict[str, Any]]:
     """One edge in both directions."""
     base = {
         "tenant": tenant,
         "weight": weight,
         "at": at,
-        "valid_to": FOREVER,
+        "valid_to": valid_to,
         "recorded_at": now,
         "interaction": interaction,
         "folded": False,
@@ -118,7 +184,9 @@ def _edges(tenant: str, item: Interaction, ids: dict[Entity, int], row: dict[str
     return lines
 
 
-def _interaction_row(tenant: str, number: int, item: Interaction, ids: dict[Entity, int], now: int) -> dict[str, Any]:
+def _interaction_row(
+    tenant: str, number: int, item: Interaction, ids: dict[Entity, int], replaced: dict[str, int], now: int
+) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "id": number,
@@ -135,6 +203,7 @@ def _interaction_row(tenant: str, number: int, item: Interaction, ids: dict[Enti
         "backend": None if item.ref is None else item.ref.backend,
         "native_id": None if item.ref is None else item.ref.id,
         "version": None if item.ref is None else item.ref.version,
+        "replaces": None if item.replaces is None else replaced[item.replaces],
     }
 
 
@@ -156,23 +225,3 @@ def _known_keys(connection: Connection, tenant: str, batch: Sequence[Interaction
         )
         known.update({(names[actor], key): number for actor, key, number in rows if actor in names})
     return known
-
-
-def _end_membership(
-    connection: Connection, adjacency: Adjacency, tenant: str, left: Sequence[tuple[int, int, int]]
-) -> None:
-    for member, group, at in left:
-        for src, dst in ((member, group), (group, member)):
-            connection.execute(
-                update(edges)
-                .where(
-                    edges.c.tenant == tenant,
-                    edges.c.src == src,
-                    edges.c.dst == dst,
-                    edges.c.kind.in_((int(Kind.MEMBER_OF), int(Kind.HAS_MEMBER))),
-                    edges.c.at <= at,
-                    edges.c.valid_to > at,
-                )
-                .values(valid_to=at)
-            )
-    adjacency.unfold(connection, tenant, sorted({node for member, group, _ in left for node in (member, group)}))

@@ -1,7 +1,7 @@
 """Choose the few neighbours worth reading for one entity.
 
 In:   a `Neighborhood` the reader is allowed to see, and compiled rules.
-Out:  a `Selection` of at most `k`, strongest first, ties by id.
+Out:  a `Selection` of at most `k`, strongest first, ties by `Neighborhood.tie`.
 Pure: no clock, no I/O, no randomness. Same input, same bytes, whatever the order of the candidates.
 
 The result equals scoring everybody: features that read vectors are computed only for
@@ -115,6 +115,7 @@ def _narrow(given: Neighborhood, keep: Bools) -> Neighborhood:
         pair_last=given.pair_last[pairs],
         group=given.group[keep],
         peer=given.peer[keep],
+        tie=None if given.tie is None else given.tie[keep],
         vectors=VectorView(given.vectors.matrix, given.vectors.row[keep]),
     )
 
@@ -173,8 +174,8 @@ def _reach(pool: Neighborhood, rows: Ids, scores: Floats, quota: _Quota) -> Floa
 
 
 def _choose(pool: Neighborhood, rows: Ids, scores: Floats, quota: _Quota) -> Ids:
-    """Positions of the selected, strongest first, ties by id."""
-    order = np.lexsort((pool.ids[rows], -scores))
+    """Positions of the selected, strongest first, ties by `tie`."""
+    order = np.lexsort(((pool.ids if pool.tie is None else pool.tie)[rows], -scores))
     owner = pool.is_owner[rows[order]]
     taken = np.zeros(len(order), np.bool_)
     taken[np.flatnonzero(owner)[: quota.owners]] = True
@@ -184,12 +185,13 @@ def _choose(pool: Neighborhood, rows: Ids, scores: Floats, quota: _Quota) -> Ids
 
 
 def _shared(pool: Neighborhood, rows: Ids) -> list[Ids]:
-    """Own targets each selected row holds, rarest first, ties by id."""
+    """Own targets each selected row holds, rarest first, ties by `own_tie`."""
     chosen = np.zeros(len(pool), np.bool_)
     chosen[rows] = True
     pairs = np.flatnonzero(chosen[pool.pair_candidate])
     targets, owner = pool.pair_own[pairs], pool.pair_candidate[pairs]
-    order = np.lexsort((pool.own.ids[targets], -pool.own_idf[targets]))
+    tie = pool.own.ids if pool.own_tie is None else pool.own_tie
+    order = np.lexsort((tie[targets], -pool.own_idf[targets]))
     targets, owner = pool.own.ids[targets[order]], owner[order]
     return [targets[owner == row] for row in rows]
 

@@ -70,7 +70,7 @@ def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: flo
     """Score records: z(BM25) + z(similarity) + link_weight * z(link cosine).
 
     A thread competes as one: it has its members' highest value in each column, and the member
-    that is best by itself (ties by id) stands for it. z is over the threads; a column without
+    that is best by itself (the newest of equals) stands for it. z is over the threads; a column without
     spread gives 0.
 
     Args:
@@ -93,7 +93,7 @@ def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: flo
     columns = np.stack([bm25(corpus)[rows], corpus.similarity[rows], corpus.link_cosine[rows]])
     weights = np.array([1.0, 1.0, link_weight])
     alone = weights @ _z(columns)
-    order = np.lexsort((corpus.cards[rows], -alone))
+    order = corpus.best_first(alone, rows)
     _, first, member = np.unique(corpus.thread[rows][order], return_index=True, return_inverse=True)
     pooled = np.full((3, len(first)), -np.inf)
     for column, values in zip(pooled, columns[:, order], strict=True):

@@ -194,12 +194,12 @@ def _permitted(held: Pool, link: int, inside: frozenset[int]) -> bool:
 
 
 def _sources(held: Pool, used: Iterable[Snippet], owners: frozenset[int]) -> tuple[tuple[str, int, float], ...]:
-    """Each owner's share of the support, spread evenly over its snippets."""
+    """Each owner's share of the support, spread evenly over its snippets; of equal ones the newest first."""
     used = list(used)
     count = Counter(s.owner for s in used)
     whole = sum(held.share[owner] for owner in sorted(owners))
-    parts = [(s.source, s.owner, held.share[s.owner] / whole / count[s.owner]) for s in used]
-    return tuple(sorted(parts, key=lambda part: (-round(part[2], 9), part[0])))
+    parts = [(-s.at, (s.source, s.owner, held.share[s.owner] / whole / count[s.owner])) for s in used]
+    return tuple(part for _, part in sorted(parts, key=lambda one: (-round(one[1][2], 9), one[0], one[1][0])))
 
 
 def _short(name: str) -> str:
@@ -247,7 +247,7 @@ def lessons_from(
     delta: float = DELTA,
     max_tokens: int = MAX_TOKENS,
 ) -> list[Draft]:
-    """One lesson per record of those who agreed to be quoted, highest score first, ties by source.
+    """One lesson per record of those who agreed to be quoted, highest score first, of equal ones the newest.
 
     The confidence is the record's part of exp(score), at most delta. A record that says the same
     as a better one is not repeated but becomes its source.
@@ -264,7 +264,7 @@ def lessons_from(
     """
     pairs = [(s, score) for s, score in zip(snippets, scores, strict=True) if isfinite(score)]
     pairs = sorted(
-        ((s, x) for s, x in pairs if s.level == Level.RECORDS and s.text), key=lambda p: (-p[1], p[0].source)
+        ((s, x) for s, x in pairs if s.level == Level.RECORDS and s.text), key=lambda p: (-p[1], -p[0].at, p[0].source)
     )
     if not pairs:
         return []

@@ -103,6 +103,7 @@ class Neighborhood:
         vectors: Centroid of each candidate's memories.
         focus_vector, query_vector: Unit float32 of shape (d,), or None.
         owners_visible: N of the idf: owners the reader may use, itself included.
+        tie, own_tie: Of `ids` and `own`: the order where nothing else decides; ids if None.
     """
 
     focus: int
@@ -126,6 +127,8 @@ class Neighborhood:
     focus_vector: Vectors | None = None
     query_vector: Vectors | None = None
     owners_visible: int = 1
+    tie: Ids | None = None
+    own_tie: Ids | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -221,6 +224,7 @@ class Corpus:
         similarity: Cosine with the query vector, shape (r,).
         link_cosine: idf-cosine with the links the caller passed, shape (r,); zeros if none.
         thread: Records with the same value belong together, shape (r,).
+        at: When each was said; of records equal in all else the newest comes first. Ids decide if None.
     """
 
     cards: Ids
@@ -233,6 +237,18 @@ class Corpus:
     similarity: Floats
     link_cosine: Floats
     thread: Ids
+    at: Counts | None = None
+
+    def best_first(self, scores: Floats, rows: Rows | Ids | None = None) -> Ids:
+        """Rows by score, highest first; then the newest, then by id.
+
+        Args:
+            scores: Of each row, or of those in `rows`.
+            rows: All, if left out.
+        """
+        of = np.arange(len(self.cards)) if rows is None else rows
+        newest = np.zeros(len(of), np.int64) if self.at is None else -self.at[of]
+        return np.lexsort((self.cards[of], newest, -scores))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Interaction(Value):
         key: The caller's idempotency key: the same key of the same actor is stored once.
         weight: How strong it was, finite and in [0, 1000].
         ref: The memory in a backend that this reports.
+        replaces: The id of an earlier interaction of the same actor whose statement no longer
+            holds; it held until this one.
     """
 
     actor: Entity
@@ -40,6 +42,7 @@ class Interaction(Value):
     key: Text | None = Field(default=None, max_length=512)
     weight: float = 1.0
     ref: MemoryRef | None = None
+    replaces: Text | None = Field(default=None, max_length=32)
 
     @field_validator("weight")
     @classmethod

@@ -26,7 +26,7 @@ def utc(value: Any) -> datetime:
     """Make an aware UTC datetime of a datetime or ISO 8601 text.
 
     Raises:
-        InputError: No time zone, unreadable, or outside years 1 to 9999.
+        InputError: No time zone, one that cannot be used, unreadable, or outside years 1 to 9999.
     """
     if isinstance(value, str):
         try:
@@ -35,7 +35,11 @@ def utc(value: Any) -> datetime:
             raise InputError(f"`{value[:40]}` is no ISO 8601 time, for example 2026-05-01T12:00:00Z") from error
     if not isinstance(value, datetime):
         raise InputError(f"`{value!r}` is no time; pass a datetime with a time zone")
-    if value.utcoffset() is None:
+    try:
+        offset = value.utcoffset()
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError) as error:
+        raise InputError("the time's zone does not say how far it is from UTC; use zoneinfo or UTC") from error
+    if offset is None:
         raise InputError(
             f"the time {value.isoformat()} has no zone; add tzinfo, for example datetime.now(timezone.utc)"
         )

@@ -410,6 +410,7 @@ ARGUMENTS = {
     "forget": ("user:ann",),
     "set_weights": ({},),
     "answer": ("user:ann", "Why?"),
+    "changes": ("user:ann", datetime(2026, 5, 1, tzinfo=UTC)),
     "deliver": ("user:ann",),
     "compare_rules": ("overlap",),
     "use_rules": ("overlap",),

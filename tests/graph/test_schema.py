@@ -11,6 +11,7 @@ from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph import schema
 from collab_layer.graph.engine import Database
 from collab_layer.graph.tables import metadata
+from collab_layer.types.time import FOREVER
 
 
 def test_migrations_make_exactly_the_tables_of_the_code(database_url):
@@ -41,6 +42,37 @@ def test_a_database_of_an_older_version_is_brought_forward_with_its_rows(databas
     with database.read() as connection:
         assert connection.execute(text("SELECT value FROM settings")).scalar() == "kept"
         assert connection.execute(text("SELECT count(*) FROM spending")).scalar() == 0
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    database.dispose()
+
+
+def test_what_was_stored_before_there_were_versions_has_its_times(database_url):
+    database = Database(database_url)
+    with database.write() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0004")
+        for row in (
+            "entities (tenant, id, name, kind, display, degree, rev) VALUES ('t', 1, 'user:a', 'user', 'a', 1, 1)",
+            "entities (tenant, id, name, kind, display, degree, rev) VALUES ('t', 2, 'item:x', 'item', 'x', 0, 1)",
+            "entities (tenant, id, name, kind, display, degree, rev) VALUES ('t', 3, 'user:b', 'user', 'b', 0, 1)",
+            "entities (tenant, id, name, kind, display, degree, rev) VALUES ('t', 4, 'user:c', 'user', 'c', 0, 1)",
+            "interactions (tenant, id, actor, verb, links, at, recorded_at, weight) "
+            "VALUES ('t', 9, 1, 'noted', '[]', 50, 90, 1.0)",
+            "edges (tenant, id, src, dst, kind, weight, at, valid_to, recorded_at, interaction, folded) "
+            "VALUES ('t', 5, 2, 1, 2, 1.0, 70, 4611686018427387904, 90, 9, false)",
+            "grants (tenant, id, owner, audience, level, until, denied, created) "
+            "VALUES ('t', 'g', 3, 'tenant', 2, 99, false, 80)",
+            "cards (tenant, id, owner, interaction, backend, native_id, version, links, length, at, valid_to, "
+            "recorded_at, thread, rev) VALUES ('t', 7, 1, 9, 'mem', 'm', '1', '[]', 0, 50, 60, 90, 0, 1)",
+        ):
+            connection.execute(text(f"INSERT INTO {row}"))
+    schema.ensure(database)
+    with database.read() as connection:
+        known = dict(connection.execute(text("SELECT name, since FROM entities")).all())
+        assert known == {"user:a": 50, "item:x": 70, "user:b": 0, "user:c": FOREVER}
+        assert connection.execute(text("SELECT ends, superseded FROM cards")).all() == [(60, None)]
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.dispose()
 

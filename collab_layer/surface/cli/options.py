@@ -19,12 +19,21 @@ Query = Annotated[str | None, typer.Option("--query", "-q", help="What it is abo
 Who = Annotated[str, typer.Argument(metavar="ENTITY", help="As `kind:id`, for example user:alice.")]
 
 
-def moment(text: str | None) -> datetime | None:
-    """A time in UTC, or None.
+def required(text: str) -> datetime:
+    """A time in UTC.
 
     Raises:
         InputError: No ISO 8601 time, or one without a zone.
     """
     from collab_layer.types.time import utc  # pydantic loads only for commands that read a time
 
-    return None if text is None else utc(text)
+    return utc(text)
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time in UTC, or None.
+
+    Raises:
+        InputError: No ISO 8601 time, or one without a zone.
+    """
+    return None if text is None else required(text)

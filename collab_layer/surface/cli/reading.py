@@ -1,4 +1,4 @@
-"""Commands that read: `context`, `neighbors`, `rank`, `answer`, `explain`."""
+"""Commands that read: `context`, `neighbors`, `rank`, `answer`, `changes`, `explain`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collab_layer.surface.cli.options import AsOf, Json, Links, Query, Who, moment
+from collab_layer.surface.cli.options import AsOf, Json, Links, Query, Who, moment, required
 from collab_layer.surface.cli.output import console, emit, remark, table
 from collab_layer.surface.cli.session import session_of
 
@@ -23,6 +23,7 @@ def register(app: typer.Typer) -> None:
     app.command("neighbors")(neighbors)
     app.command("rank")(rank)
     app.command("answer")(answer)
+    app.command("changes")(changes)
     app.command("explain")(explain)
 
 
@@ -123,6 +124,29 @@ def answer(
         sys.stdout.write("Not known.\n")
     for sentence in found.degraded:
         remark(f"incomplete: {sentence}")
+    return None
+
+
+def changes(
+    ctx: typer.Context,
+    entity: Who,
+    since: Annotated[str, typer.Option(help="After this time: ISO 8601 with a zone.")],
+    until: Annotated[str | None, typer.Option(help="Up to this time; now if left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What changed in the memories that an entity may read, old and new."""
+    with session_of(ctx).layer() as layer:
+        found = layer.changes(entity, required(since), until=moment(until))
+    if as_json:
+        return emit(found)
+    if not found:
+        sys.stdout.write(f"Nothing changed in what {entity} may read.\n")
+        return None
+    rows = [
+        (one.at.isoformat(timespec="seconds"), str(one.whose), one.kind.value, one.old or "", one.new or "")
+        for one in found
+    ]
+    console().print(table(f"What changed for {entity}", ("when", "whose", "", "before", "now"), rows))
     return None
 
 

@@ -103,6 +103,9 @@ class Observation(Asked):
         default=None, description="Idempotency key: the same key of the same actor is stored once."
     )
     weight: float = Field(default=1.0, ge=0, le=1_000, allow_inf_nan=False, description="How strong it was.")
+    replaces: Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=r"^[^\x00]+$")] | None = Field(
+        default=None, description="Id of an earlier interaction of the actor whose statement holds no longer."
+    )
 
 
 class Batch(Asked):

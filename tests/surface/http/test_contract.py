@@ -94,7 +94,10 @@ def test_every_answer_is_one_that_the_document_names(schema, token, verb, mode) 
         response = case.call(session=asked, headers=headers)
         statuses.add(response.status_code)
         assert response.status_code < 500, response.text
-        case.validate_response(response, checks=ASKED, headers=headers)
+        # A body over the limit is refused before it is read; schemathesis does not take 413 for a refusal.
+        spared = "negative_data_rejection" if response.status_code == 413 else None
+        checks = [check for check in ASKED if check.__name__ != spared]
+        case.validate_response(response, checks=checks, headers=headers)
 
     with asked:
         each()

@@ -1,0 +1,107 @@
+"""Edges of one claim's events, in the caller's transaction.
+
+In:   events with the entities that their words name.
+Out:  an edge to each, for as long as the event holds; those that an earlier reading of the same words
+      made and this one does not are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, bindparam, delete, select, update
+
+from collab_layer.flows.pending import Loaded, Pending, Worded
+from collab_layer.graph.adjacency import Adjacency, Kind
+from collab_layer.graph.tables import edges, entities, interactions
+from collab_layer.graph.writer import edge_rows
+from collab_layer.types.entity import Entity
+
+_CHUNK = 400
+_MENTIONS = (int(Kind.MENTIONS), int(Kind.MENTIONED_BY))
+
+
+def links(loaded: Loaded, worded: Worded, ids: Mapping[Entity, int]) -> list[tuple[int, ...]]:
+    """What each event refers to: explicit links first, then what its words name."""
+    out: list[tuple[int, ...]] = []
+    for event, topics in zip(loaded.events, worded.topics, strict=True):
+        out.append(tuple(dict.fromkeys([*_said(event), *(ids[topic] for topic, _ in topics)])))
+    return out
+
+
+def write(
+    connection: Connection,
+    adjacency: Adjacency,
+    loaded: Loaded,
+    linked: Sequence[tuple[int, ...]],
+    rows: Sequence[int],
+    now: int,
+) -> None:
+    """Bring the edges of the events in these rows to their links."""
+    tenant, entity = loaded.claim.tenant, loaded.claim.entity
+    # Records that are read again have edges of an earlier reading; so have those of a worker that died over them.
+    worded = [loaded.events[row].id for row in rows if loaded.events[row].text is not None]
+    held = _held(connection, loaded, worded)
+    lines: list[dict[str, Any]] = []
+    gone: list[Any] = []
+    for row in rows:
+        event, before = loaded.events[row], held.get(loaded.events[row].id, {})
+        for id_ in linked[row]:
+            if id_ not in before and id_ not in _said(event) and id_ != entity:
+                lines += edge_rows(
+                    tenant, entity, id_, Kind.MENTIONS, weight=1.0, at=event.at, now=now,
+                    interaction=event.id, valid_to=event.valid_to,
+                )  # fmt: skip
+        gone += [edge for other, both in before.items() if other not in linked[row] for edge in both]
+    if lines:
+        connection.execute(edges.insert(), lines)
+    _remove(connection, adjacency, tenant, gone)
+
+
+def pin(connection: Connection, loaded: Loaded) -> None:
+    """Note which version a reference without one was found to mean."""
+    rows = [{"number": event.id, "found": event.version} for event in loaded.events if event.pinned]
+    if rows:
+        here = (interactions.c.tenant == loaded.claim.tenant) & (interactions.c.id == bindparam("number"))
+        connection.execute(update(interactions).where(here).values(version=bindparam("found")), rows)
+
+
+def count_degrees(
+    connection: Connection, adjacency: Adjacency, tenant: str, nodes: Sequence[int], now: int, rev: int
+) -> None:
+    """Note how many distinct targets each of some entities has."""
+    packed = adjacency.edges(connection, tenant, nodes, now=now)
+    rows: list[dict[str, int]] = []
+    for node in nodes:
+        held = packed[node][np.isin(packed[node]["kind"], (int(Kind.INTERACTED), int(Kind.MENTIONS)))]
+        rows.append({"entity": node, "count": len(np.unique(held["dst"]))})
+    if rows:
+        here = (entities.c.tenant == tenant) & (entities.c.id == bindparam("entity"))
+        connection.execute(update(entities).where(here).values(degree=bindparam("count"), rev=rev), rows)
+
+
+def _held(connection: Connection, loaded: Loaded, numbers: Sequence[int]) -> dict[int, dict[int, list[Any]]]:
+    """Mentions of these events: interaction -> other end -> edges in both directions."""
+    e, found = edges.c, dict[int, dict[int, list[Any]]]()
+    entity = loaded.claim.entity
+    columns = (e.id, e.src, e.dst, e.kind, e.valid_to, e.folded, e.interaction)
+    for start in range(0, len(numbers), _CHUNK):
+        mine = (e.tenant == loaded.claim.tenant) & e.interaction.in_(numbers[start : start + _CHUNK])
+        for row in connection.execute(select(*columns).where(mine, e.kind.in_(_MENTIONS))):
+            other = row.dst if row.src == entity else row.src
+            found.setdefault(row.interaction, {}).setdefault(other, []).append(row)
+    return found
+
+
+def _said(event: Pending) -> tuple[int, ...]:
+    """What the caller linked himself; those edges were written when the event was told."""
+    return (*event.links, *([event.target] if event.target else []))
+
+
+def _remove(connection: Connection, adjacency: Adjacency, tenant: str, rows: Sequence[Any]) -> None:
+    for start in range(0, len(rows), _CHUNK):
+        part = edges.c.id.in_([row.id for row in rows[start : start + _CHUNK]])
+        connection.execute(delete(edges).where(edges.c.tenant == tenant, part))
+    adjacency.ended(connection, tenant, rows)

@@ -1,0 +1,129 @@
+"""Names of things that may be found in texts, as they were known at a moment.
+
+In:   entities with their display names and when they were first named.
+Out:  mappings of folded names to entities: all, or those known by a moment.
+
+A text may name what was known when it was said: what a caller named by then, and what another text
+had named before. So the links of a text follow from what was said by then, and not from the order in
+which it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from collab_layer.stages.tokens import fold
+from collab_layer.types.entity import OWNER_KINDS, Entity
+from collab_layer.types.time import FOREVER
+
+MIN_NAME = 3
+"""Characters a display name needs to be looked for in texts."""
+_TOPIC = "topic"
+
+
+class _Held(NamedTuple):
+    """One entity under a name; of several the least is meant: what is no topic, then by name.
+
+    Attributes:
+        usable: From when on a text may mean it.
+    """
+
+    is_topic: bool
+    name: str
+    since: int
+    usable: int
+    entity: Entity
+
+
+class Known:
+    """All names of a tenant; kept current by `put`."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, Entity] = {}
+        """Whatever is known, the moment left aside."""
+        self._held: dict[str, list[_Held]] = {}
+        self._first: dict[str, tuple[int, str]] = {}
+        self._newest = 0
+
+    def put(self, name: str, display: str, since: int, named: int) -> None:
+        """Take in an entity, or what has changed of it."""
+        self._drop(name)
+        kind = name.partition(":")[0]
+        if kind in OWNER_KINDS or len(display) < MIN_NAME or since >= FOREVER:
+            return
+        key = fold(display)
+        one = _Held(kind == _TOPIC, name, since, min(named, since + 1), Entity.parse(name))
+        held = self._held.setdefault(key, [])
+        held.append(one)
+        held.sort()
+        self._first[name] = since, display
+        self._newest = max(self._newest, one.usable)
+        self.all[key] = held[0].entity
+
+    def first(self, name: str) -> tuple[int, str] | None:
+        """Since when a thing is known, and how it is displayed; None for what is no name."""
+        return self._first.get(name)
+
+    def said_at(self, at: int, beside: Known | None = None) -> Mapping[str, Entity]:
+        """What a text that was said at a moment may mean.
+
+        Args:
+            at: The moment.
+            beside: More names, not taken in yet.
+        """
+        if at >= self._newest and beside is None:
+            return self.all
+        return _At((self._held,) if beside is None else (self._held, beside._held), at, in_text=True)
+
+    def by(self, at: int) -> Mapping[str, Entity]:
+        """What was known by a moment, that included."""
+        return _At((self._held,), at, in_text=False)
+
+    def _drop(self, name: str) -> None:
+        before = self._first.pop(name, None)
+        if before is None:
+            return
+        key = fold(before[1])
+        left = [one for one in self._held[key] if one.name != name]
+        if left:
+            self._held[key], self.all[key] = left, left[0].entity
+        else:
+            del self._held[key], self.all[key]
+
+
+class _At(Mapping[str, Entity]):
+    """The names of a moment, looked up when asked for."""
+
+    def __init__(self, held: Sequence[Mapping[str, list[_Held]]], at: int, *, in_text: bool) -> None:
+        self._held, self._at, self._in_text = held, at, in_text
+
+    def _best(self, key: object) -> _Held | None:
+        best: _Held | None = None
+        for names in self._held:
+            for one in names.get(key, ()) if isinstance(key, str) else ():
+                if (one.usable if self._in_text else one.since) <= self._at and (best is None or one < best):
+                    best = one
+        return best
+
+    def __getitem__(self, key: str) -> Entity:
+        best = self._best(key)
+        if best is None:
+            raise KeyError(key)
+        return best.entity
+
+    def __iter__(self) -> Iterator[str]:
+        keys = dict.fromkeys(key for names in self._held for key in names)
+        return (key for key in keys if key in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, key: object) -> bool:
+        return self._best(key) is not None
+
+    def __bool__(self) -> bool:
+        return any(self._held)
+
+
+__all__ = ["MIN_NAME", "Known"]

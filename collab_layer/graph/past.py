@@ -1,0 +1,78 @@
+"""A tenant's index as it was at a moment: what was told of by then, and held then.
+
+In:   the index of the present, a moment.
+Out:  the same views, each as a fresh index of the events up to that moment would give it.
+
+Made for one read and cheap to make: vectors are centred when they are asked for. Sharing the present
+index's arrays, it is used under its lock. What was erased since is in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from collab_layer.graph.centring import Mean
+from collab_layer.graph.index import CardColumns, TenantIndex
+from collab_layer.types.entity import Entity
+from collab_layer.types.graph import Bools, Ids, Rows, Vectors, VectorView
+
+
+class PastIndex(TenantIndex):
+    """The views of `TenantIndex` as of a moment; it is never refreshed."""
+
+    def __init__(self, present: TenantIndex, at: int) -> None:
+        self.__dict__.update(present.__dict__)
+        self.moment = at
+        column = self._columns
+        held = (column["at"].view <= at) & (column["valid_to"].view > at)
+        self._mean = Mean(self.dim)
+        self._mean.update(*self._vectors.raw, held & self._current.view & self._vectors.have)
+
+    @property
+    def known(self) -> Mapping[str, Entity]:
+        """Things and topics that some event had named."""
+        return self.known_names.by(self.moment)
+
+    @property
+    def cards(self) -> CardColumns:
+        """Columns of every card; `alive` are those that held."""
+        every = self.all_cards
+        held = every.alive & (every.at <= self.moment) & (every.valid_to > self.moment)
+        rows = np.arange(len(held))
+        return replace(every, alive=held, vectors=lambda: self.vectors(rows))
+
+    def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
+        """Unit vectors about the mean of then; rows without a vector stay zero."""
+        return self._mean.centred(vectors, have)
+
+    def vectors(self, rows: Ids | Rows) -> Vectors:
+        """The centred vectors of some cards."""
+        raw, _ = self._vectors.raw
+        return self.centred(raw[rows].astype(np.float32), self._vectors.have[rows])
+
+    def centroids(self, ids: Ids) -> VectorView:
+        """The mean memory of each entity."""
+        raw, _ = self._vectors.raw
+        means, have = self._mean.centroids(raw, [self._rows_of(id_) for id_ in ids.tolist()])
+        return VectorView(means[have], np.where(have, np.cumsum(have) - 1, -1).astype(np.int32))
+
+    def _rows_of(self, owner: int) -> list[int]:
+        """Rows of an owner's cards with a vector that held."""
+        begin, end, have = self._columns["at"].view, self._columns["valid_to"].view, self._vectors.have
+        return [row for row in self._cards_of.get(owner, ()) if have[row] and begin[row] <= self.moment < end[row]]
+
+    def met(self, ids: Ids) -> Bools:
+        """Which of the entities some event had named."""
+        return self.since(ids) <= self.moment
+
+    def named(self, id_: int) -> bool:
+        """Whether a dense id has a name, and had one."""
+        return super().named(id_) and bool(self.met(np.array([id_]))[0])
+
+    def owners(self) -> Ids:
+        """Every owner that some event had named."""
+        known = super().owners()
+        return known[self.met(known)]
