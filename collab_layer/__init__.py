@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
     from collab_layer.types.health import Health
     from collab_layer.types.interaction import Interaction
+    from collab_layer.types.notice import Notice
     from collab_layer.types.ranking import Ranking
     from collab_layer.types.rules import RuleDiff, RuleSet
     from collab_layer.types.scope import Grant, Sharing
@@ -45,6 +46,7 @@ _HOME = {
     "MemoryRecord": "collab_layer.types.entity",
     "MemoryRef": "collab_layer.types.entity",
     "Neighbor": "collab_layer.types.facet",
+    "Notice": "collab_layer.types.notice",
     "Ranking": "collab_layer.types.ranking",
     "RuleDiff": "collab_layer.types.rules",
     "RuleSet": "collab_layer.types.rules",
@@ -71,6 +73,7 @@ __all__ = [
     "MemoryRecord",
     "MemoryRef",
     "Neighbor",
+    "Notice",
     "Ranking",
     "RuleDiff",
     "RuleSet",

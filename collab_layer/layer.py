@@ -27,6 +27,7 @@ from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
 from collab_layer.flows import models as models_flow
 from collab_layer.flows import observe as observe_flow
+from collab_layer.flows import publish as publish_flow
 from collab_layer.flows import rank as rank_flow
 from collab_layer.flows import rules as rules_flow
 from collab_layer.flows.cache import Cache
@@ -53,6 +54,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
@@ -444,9 +446,43 @@ class AsyncCollabLayer:
             denied=True,
         )
 
+    async def publish(
+        self,
+        owner: EntityLike,
+        text: str,
+        to: EntityLike,
+        sources: Sequence[str | MemoryRef] = (),
+        purpose: str | None = None,
+        until: datetime | None = None,
+    ) -> Notice:
+        """Let an audience know something in words that the owner chose; what it rests on stays closed.
+
+        It is a grant of its own: ending other grants of the owner leaves it. It ends by `revoke`, `forget`,
+        at `until`, and when a source or its owner is forgotten.
+
+        Args:
+            owner: Whose notice it is; readers are told.
+            text: 1 to 2,000 characters. What reads like an order to a model is refused.
+            to: As for `grant`.
+            sources: Ids of the owner's own interactions or records that it rests on, or `MemoryRef`s.
+            purpose: Only for readers that act for it.
+            until: Ends by itself.
+        """
+        end = None if until is None else utc(until)
+        return await publish_flow.publish(
+            self._alive(),
+            self._scope,
+            Entity.parse(owner),
+            text,
+            str(to),
+            sources,
+            purpose=checked_text(purpose),
+            until=end,
+        )
+
     async def revoke(self, grant_id: str) -> None:
-        """End a grant at once."""
-        await share.revoke(self._alive(), self._scope, _id(grant_id))
+        """End a grant at once, or a notice: its words go with it."""
+        await publish_flow.revoke(self._alive(), self._scope, _id(grant_id))
         self._core.nudge()
 
     async def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:

@@ -30,6 +30,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
@@ -242,6 +243,17 @@ class CollabLayer:
 
     def opt_out(self, owner: EntityLike, audience: EntityLike = "tenant") -> Grant:
         return self._loop.run(self._layer.opt_out(owner, audience))
+
+    def publish(
+        self,
+        owner: EntityLike,
+        text: str,
+        to: EntityLike,
+        sources: Sequence[str | MemoryRef] = (),
+        purpose: str | None = None,
+        until: datetime | None = None,
+    ) -> Notice:
+        return self._loop.run(self._layer.publish(owner, text, to, sources, purpose, until))
 
     def revoke(self, grant_id: str) -> None:
         return self._loop.run(self._layer.revoke(grant_id))

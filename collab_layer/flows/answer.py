@@ -23,7 +23,7 @@ from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 
 UNASKABLE = "the question was withheld from the reasoning model: it reads like an order to a model"
 QUOTED = 3
-"""Lessons that stand in for a model's answer."""
+"""Lessons and notices that stand in for a model's answer."""
 
 
 async def answer(tools: Tools, cache: Cache, request: Request) -> Answer:
@@ -68,7 +68,7 @@ async def _answered(tools: Tools, request: Request, memory: CollabMemory) -> Ans
 
 
 def _quoted(empty: Answer, memory: CollabMemory) -> Answer:
-    lessons = [facet for facet in memory.facets if facet.kind is FacetKind.LESSON][:QUOTED]
+    lessons = [facet for facet in memory.facets if facet.kind in (FacetKind.LESSON, FacetKind.NOTICE)][:QUOTED]
     claims = [Claim(text=lesson.text, facets=(lesson.id,)) for lesson in lessons]
     return empty.model_copy(update={"claims": tuple(claims), "facets": tuple(lessons)})
 

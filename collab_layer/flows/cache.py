@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from collab_layer.graph import derived
+from collab_layer.graph import derived, notices
 from collab_layer.graph.store import Opened
 from collab_layer.types.facet import CollabMemory
 
@@ -66,12 +66,13 @@ def stamp(opened: Opened, nodes: Sequence[int]) -> Stamp:
 
 
 def ends(opened: Opened) -> int:
-    """When an answer ends by itself: a grant, an update or a record runs out; of the past only a grant."""
+    """When an answer ends by itself: a grant, a notice, an update or a record runs out; of the past only the former."""
     reading = opened.reading
+    granted = min(reading.audience.until, notices.next_end(reading.connection, reading.tenant, opened.now))
     if reading.as_of is not None:
-        return reading.audience.until
+        return granted
     ahead = reading.index.cards.valid_to
     ahead = ahead[ahead > reading.now]
-    records = int(ahead.min()) if len(ahead) else reading.audience.until
+    records = int(ahead.min()) if len(ahead) else granted
     told = derived.next_end(reading.connection, reading.tenant, opened.focus, reading.now)
-    return min(reading.audience.until, records, told)
+    return min(granted, records, told)

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import cache as answers
-from collab_layer.flows import view, wording
+from collab_layer.flows import notices, view, wording
 from collab_layer.flows.cache import Cache, Key
 from collab_layer.flows.making import Made, Maker, pack
 from collab_layer.flows.tools import Tools
@@ -191,7 +191,8 @@ def _fresh(
         budget_tokens=request.budget_tokens,
         as_of=request.scope.as_of,
     )
-    if reading.audience.alone:
+    published = notices.found(opened, tools.embedder.id)
+    if reading.audience.alone and not published:
         return _Answer(empty), [focus, opened.reader]
     vector = None if raw is None else reading.index.centred(raw[None, :])[0]
     hood = neighborhood(reading, focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
@@ -201,11 +202,17 @@ def _fresh(
     found = maker.found(vector, request.links) if request.query else []
     said = _said(tools, maker, found[: wording.FOUND_READ] if request.query else read, worded)
     by_model = [] if isinstance(said, Wording) else said
-    free, published = maker.facets(read)
+    free, distilled = maker.facets(read)
+    told: list[Made] = [
+        (facet, None)
+        for facet in notices.said(
+            tools, opened, request.reader, published, request.query, vector, request.budget_tokens
+        )
+    ]
     if request.query:
-        made = [*by_model, *maker.lessons(found), *free, *published]
+        made = [*by_model, *told, *maker.lessons(found), *free, *distilled]
     else:
-        made = [*(by_model or free), *published, *maker.updates()]
+        made = [*(by_model or free), *distilled, *told, *maker.updates()]
     erased = derived.is_erased(reading.connection, reading.tenant, [facet.id for facet, _ in made])
     shown, tokens = pack([pair for pair in made if pair[0].id not in erased], request.budget_tokens)
     memory = empty.model_copy(

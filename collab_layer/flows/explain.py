@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import view
+from collab_layer.flows import notices, view
 from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, names, outbox, receipts, upkeep
+from collab_layer.graph import notices as published
 from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
@@ -19,7 +20,7 @@ from collab_layer.graph.store import Opened, table_counts
 from collab_layer.graph.tables import deliveries, interactions
 from collab_layer.plugins.specs import Leaving
 from collab_layer.types.entity import Entity
-from collab_layer.types.facet import Facet
+from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft
 from collab_layer.types.health import Condition, Health, PartHealth
 from collab_layer.types.scope import Level, Scope
@@ -74,7 +75,8 @@ def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
         if scope.principal is not None and any(seen.level(one) < item.level for one in item.principals):
             raise UnknownIdError(id_)
         cards = view.cards_of(opened.reading, [source for source, _, _ in item.sources])
-        sources = tuple(_source(tools, opened, scope, one, cards.get(one[0])) for one in item.sources)
+        own = [] if item.kind is not FacetKind.NOTICE else [_publisher(opened, item)]
+        sources = (*own, *(_source(tools, opened, scope, one, cards.get(one[0])) for one in item.sources))
         return Lineage(
             id=id_,
             kind=item.kind.value,
@@ -125,6 +127,8 @@ def _as_facet(opened: Opened, item: Item) -> Facet:
     seen = opened.reading.audience
     if any(seen.level(one) < item.level for one in item.principals):
         raise UnknownIdError(item.id)
+    if item.kind is FacetKind.NOTICE:
+        return view.with_refs(opened.reading, [notices.facet(opened.reading, item)])[0]
     draft = Draft(item.key, item.text, item.confidence, 0.0, item.links, item.sources)
     return view.with_refs(opened.reading, [view.facet(opened.reading, draft, item.id, item.kind, item.made_by)])[0]
 
@@ -133,9 +137,22 @@ def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     reading = opened.reading
     item = derived.get(reading.connection, reading.tenant, [id_]).get(id_)
     gone = item is None or id_ in derived.is_erased(reading.connection, reading.tenant, [id_])
-    if item is None or gone or (scope.principal is not None and item.owner != opened.reader):
+    if item is None or gone or (scope.principal is not None and not _may_see(opened, item)):
         raise UnknownIdError(id_)
     return item
+
+
+def _may_see(opened: Opened, item: Item) -> bool:
+    """Whether it was derived for the reader, or published to it."""
+    if item.kind is FacetKind.NOTICE:
+        reading = opened.reading
+        return published.permits(reading.connection, reading.tenant, item.id, opened.who, opened.now)
+    return item.owner == opened.reader
+
+
+def _publisher(opened: Opened, item: Item) -> SourceView:
+    """Its owner stands for a notice by name."""
+    return SourceView(id=item.id, principal=str(view.entity_of(opened.reading, item.owner)), weight=1.0)
 
 
 def _source(

@@ -41,7 +41,8 @@ async def offer(tools: Tools, cache: Cache, request: Request, *, again: bool) ->
         memory = await context(tools, cache, request, None)  # `deliver` notes what is sent
     except UnknownIdError:
         return 0
-    said = [facet.id for facet in memory.facets]
+    # A notice is not made for one reader: it is added where a context is read, and lies in no store.
+    said = [facet.id for facet in memory.facets if facet.kind is not FacetKind.NOTICE]
     await tools.in_thread(_queue, tools, request, said, again=again, whole=not memory.degraded)
     settled = 0
     while more := await deliver(tools, tenant):

@@ -1,4 +1,4 @@
-"""Grants given and ended; a text published. Takes effect at the very next read."""
+"""Grants given and ended. Takes effect at the very next read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from sqlalchemy import Connection, insert
 from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import merged, names, outbox, policy
+from collab_layer.graph import merged, names, notices, outbox, policy
+from collab_layer.graph.erasing import notices_gone
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import audit
 from collab_layer.types.entity import Entity
@@ -55,7 +56,7 @@ async def set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
 
 
 async def lapse(tools: Tools, tenant: str) -> int:
-    """Owners whose last reader's grant ran out lose the texts kept for it; how many grants ended."""
+    """What ran out is closed: texts kept for a last reader's grant go, and notices; how many of both ended."""
     return await tools.in_thread(_lapse, tools, tenant)
 
 
@@ -106,7 +107,7 @@ def _grant(
         )
         if denied:
             merged.split(connection, scope.tenant, id_)
-        _note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
+        note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
         _adjust_texts(connection, scope.tenant, id_, before, now)
     return Grant(id=grant_id, owner=owner, to=to, level=level, purpose=purpose, until=until, denied=denied)
 
@@ -124,7 +125,7 @@ def _revoke(tools: Tools, scope: Scope, id_: str) -> None:
         )
         policy.revoke(connection, scope.tenant, id_, now)
         merged.split(connection, scope.tenant, owner)  # what others said of it stays readable
-        _note(connection, scope, owner, "revoke", id_, now)
+        note(connection, scope, owner, "revoke", id_, now)
         if owner is not None:
             _adjust_texts(connection, scope.tenant, owner, before, now)
     tools.store.database.compact()
@@ -136,7 +137,7 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
         if not policy.set_sharing(connection, tenant, sharing, now):
             return
         merged.split(connection, tenant, None)
-        _note(connection, Scope(tenant=tenant), None, "policy", sharing.reach.value, now)
+        note(connection, Scope(tenant=tenant), None, "policy", sharing.reach.value, now)
         owners = policy.owners_with_cards(connection, tenant)
         for owner in owners:
             if read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
@@ -148,8 +149,8 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
 def _lapse(tools: Tools, tenant: str) -> int:
     now = tools.now()
     with tools.store.database.read() as connection:
-        ended = policy.ended(connection, tenant, now)
-    if not ended:
+        ended, over = policy.ended(connection, tenant, now), notices.ended(connection, tenant, now)
+    if not ended and not over:
         return 0
     with tools.store.database.write() as connection:
         names.lock(connection, tenant)
@@ -160,7 +161,9 @@ def _lapse(tools: Tools, tenant: str) -> int:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)
                 outbox.disturb(connection, tenant, owner)
-    return len(ended)
+        if over:
+            notices_gone(connection, tenant, over)
+    return len(ended) + len(over)
 
 
 def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> None:
@@ -175,7 +178,8 @@ def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level
         policy.drop_texts(connection, tenant, owner, rev)
 
 
-def _note(connection: Connection, scope: Scope, owner: int | None, action: str, subject: str, now: int) -> None:
+def note(connection: Connection, scope: Scope, owner: int | None, action: str, subject: str, now: int) -> None:
+    """One row of audit; it goes with its owner."""
     row = {
         "tenant": scope.tenant,
         "id": next_id(),

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from collab_layer.graph import merged
 from collab_layer.graph.engine import upsert
-from collab_layer.graph.tables import deliveries, derived, lineage
+from collab_layer.graph.tables import deliveries, derived, lineage, notices
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
@@ -184,6 +184,7 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
             delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(kept), derived.c.id.not_in(rested))
         )
         connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(gone)))
+        connection.execute(delete(notices).where(notices.c.tenant == tenant, notices.c.item.in_(gone)))
         connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(gone)))
         count += len(part)
     return count

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, injections, spans, syntheses
+from collab_layer.graph import access, injections, notices, policy, spans, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
@@ -163,7 +163,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     injections.drop_items(connection, tenant, of_principal)
     injections.drop_reader(connection, tenant, id_)
     removed.add("derived", derived_rows.drop(connection, tenant, of_principal, frozenset([id_])))
-    _told_gone(connection, tenant, told, removed)
+    items_gone(connection, tenant, told, removed)
     _unlink(connection, tenant, id_, removed)
     around = list(
         connection.execute(select(edges.c.dst).where(edges.c.tenant == tenant, edges.c.src == id_).distinct()).scalars()
@@ -185,6 +185,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     ).scalar_one()
     removed.name("entities", [name])
     removed.add("tokens", access.drop(connection, tenant, name))
+    notices_gone(connection, tenant, notices.meant_for(connection, tenant, name), removed)
     connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
@@ -217,8 +218,16 @@ def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> 
             connection.execute(update(interactions).where(where).values(links=json.dumps(left)))
 
 
-def _told_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
-    """What was derived *for* an entity goes whole, traces of facets included."""
+def notices_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed | None = None) -> None:
+    """Remove what was published with all that rests on it; every answer kept in memory is looked at anew."""
+    gone = Removed() if removed is None else removed
+    derived_gone(connection, tenant, ids, frozenset(), gone)
+    items_gone(connection, tenant, ids, gone)
+    policy.raise_version(connection, tenant)
+
+
+def items_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
+    """Derived items go whole, traces of facets included."""
     removed.name("derived", ids)
     injections.drop_items(connection, tenant, ids)
     derived_rows.drop(connection, tenant, ids)

@@ -108,7 +108,7 @@ def add(
     """Store a grant and raise the policy version; its id."""
     id_ = "g" + secrets.token_hex(8)
     connection.execute(insert(grants), [{**_row(tenant, id_, owner, to, level, purpose, until, now), "denied": denied}])
-    _raise_policy(connection, tenant)
+    raise_version(connection, tenant)
     return id_
 
 
@@ -126,7 +126,7 @@ def revoke(connection: Connection, tenant: str, id_: str, now: int) -> int | Non
     ).first()
     if row is None:
         raise UnknownIdError(id_)
-    _raise_policy(connection, tenant)
+    raise_version(connection, tenant)
     return row.owner
 
 
@@ -184,7 +184,8 @@ def owners_with_cards(connection: Connection, tenant: str) -> list[int]:
     return list(connection.execute(select(cards.c.owner).where(cards.c.tenant == tenant).distinct()).scalars())
 
 
-def _raise_policy(connection: Connection, tenant: str) -> None:
+def raise_version(connection: Connection, tenant: str) -> None:
+    """Have every answer kept in memory, in every process, looked at anew: who may read what has changed."""
     connection.execute(update(tenants).where(tenants.c.tenant == tenant).values(policy=tenants.c.policy + 1))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from collab_layer.governance.grants import Audience
+from collab_layer.governance.grants import Audience, Reader
 from collab_layer.graph import names, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
@@ -25,12 +25,14 @@ from collab_layer.types.time import micros
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A snapshot and the focus in it."""
+    """A snapshot and the focus in it; `now` also where the past is read, `who` is the reader as grants know it."""
 
     reading: Reading
     focus: int
     reader: int
     policy: int
+    now: int
+    who: Reader
 
 
 class GraphStore:
@@ -76,7 +78,8 @@ class GraphStore:
             index.refresh(connection, now)
             ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
-            seen = self.audience(connection, scope.tenant, principal, reader, scope.purpose, now)
+            who = self.who(connection, scope.tenant, principal, reader, scope.purpose)
+            seen = policy.audience_of(connection, scope.tenant, who, now)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
                 connection,
@@ -91,18 +94,19 @@ class GraphStore:
             about = ids.get(str(focus), NOBODY)
             if as_of is not None and about != NOBODY and not reading.index.named(about):
                 about = NOBODY  # nobody had told of it by then
-            yield Opened(reading, about, reader, policy_version(connection, scope.tenant))
+            yield Opened(reading, about, reader, policy_version(connection, scope.tenant), now, who)
 
     def audience(
         self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None, now: int
     ) -> Audience:
         """What one principal may use, inside a caller's transaction."""
+        return policy.audience_of(connection, tenant, self.who(connection, tenant, principal, id_, purpose), now)
+
+    def who(self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None) -> Reader:
+        """One principal as grants know it: itself, its kind, the groups it is in now."""
         if id_ == NOBODY:
-            who = policy.stranger(principal, purpose)
-        else:
-            index = self.index(tenant)
-            who = policy.readers(connection, self.adjacency, tenant, [id_], purpose, index.names)[0]
-        return policy.audience_of(connection, tenant, who, now)
+            return policy.stranger(principal, purpose)
+        return policy.readers(connection, self.adjacency, tenant, [id_], purpose, self.index(tenant).names)[0]
 
     def close(self) -> None:
         """Close every connection."""

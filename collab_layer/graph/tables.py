@@ -259,6 +259,20 @@ grants = _table(
     Index("ix_grants_owner", "tenant", "owner"),
 )
 
+notices = _table(
+    "notices",  # what owners published; the words are in `derived`
+    Column("item", String(64), primary_key=True),
+    Column("owner", Integer, nullable=False),
+    Column("audience", Text, nullable=False),
+    Column("purpose", Text),
+    Column("until", BigInteger, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("vector", LargeBinary),  # float16
+    Column("embedder", Text, nullable=False),
+    Index("ix_notices_audience", "tenant", "audience", "at"),
+    Index("ix_notices_until", "tenant", "until"),
+)
+
 audit = _table(
     "audit",
     Column("id", BigInteger, primary_key=True, autoincrement=False),

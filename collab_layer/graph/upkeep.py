@@ -22,6 +22,7 @@ from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import bump
 from collab_layer.graph.tables import audit, deliveries, derived, lineage, relations, tenants
+from collab_layer.types.facet import FacetKind
 
 _CHUNK = 400
 Stamp = tuple[tuple[str, str | None, int], ...]
@@ -179,9 +180,10 @@ def _relate(connection: Connection, tenant: str, changes: Changes, now: int) -> 
 
 
 def _kept(tenant: str) -> ColumnElement[bool]:
-    """All but the traces of what was erased; of published facets those are kept for ever."""
+    """All but notices, which end by themselves, and traces of what was erased; of distilled facets those stay."""
     d = derived.c
-    return (d.tenant == tenant) & or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
+    own = d.kind != FacetKind.NOTICE.value
+    return (d.tenant == tenant) & own & or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
 
 
 def _chunks(ids: Iterable[str]) -> Iterable[list[str]]:

@@ -41,6 +41,8 @@ class FacetKind(StrEnum):
     """One record in short: when ..., did ..."""
     UPDATE = "update"
     """What changed around an entity, propagated to it."""
+    NOTICE = "notice"
+    """What an owner published to an audience, in words of its own choice."""
 
 
 class Facet(Value):
@@ -48,7 +50,7 @@ class Facet(Value):
 
     Attributes:
         id: Opaque; `explain(id)` names every source.
-        kind: Facet, lesson or update.
+        kind: Facet, lesson, update or notice.
         text: The statement, one line.
         confidence: Support, in [0, 1]; not a probability.
         contributors: Distinct principals behind it.

@@ -57,7 +57,7 @@ class Lineage(Value):
 
     Attributes:
         id: The item asked about.
-        kind: `interaction`, `facet`, `lesson` or `update`.
+        kind: `interaction`, `facet`, `lesson`, `update` or `notice`.
         text: Its wording, where the reader may see it.
         confidence: Support, for derived items.
         trust: The minimum over the lineage, in [0, 1].

@@ -1,4 +1,4 @@
-"""Commands about who may use what: `grant`, `revoke`, `forget`."""
+"""Commands about who may use what: `grant`, `publish`, `revoke`, `forget`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collab_layer.surface.cli.session import session_of
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("grant")(grant)
+    app.command("publish")(publish)
     app.command("revoke")(revoke)
     app.command("forget")(forget)
 
@@ -42,17 +43,43 @@ def grant(
     return None
 
 
-def revoke(
+def publish(
     ctx: typer.Context,
-    grant_id: Annotated[str, typer.Argument(metavar="GRANT", help="The id that `collab grant` printed.")],
+    owner: Owner,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="In words that all of the audience may read.")],
+    to: Audience,
+    source: Annotated[
+        list[str] | None, typer.Option("--source", help="Id of a record of the owner's it rests on; may be repeated.")
+    ] = None,
+    purpose: Annotated[str | None, typer.Option("--for", help="Only readers with this purpose.")] = None,
+    until: Annotated[str | None, typer.Option(help="Ends at this ISO 8601 time with a zone.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take a grant back, at once."""
+    """Let an audience know something in the owner's chosen words; its records stay closed."""
+    with session_of(ctx).layer() as layer:
+        made = layer.publish(owner, text, to, source or (), purpose=purpose, until=moment(until))
+    if as_json:
+        return emit(made)
+    end = f" until {made.until:%Y-%m-%d %H:%M} UTC" if made.until else ""
+    aim = f" for `{made.purpose}`" if made.purpose else ""
+    sys.stdout.write(f"{made.to} may read this notice of {made.owner}{aim}{end}.\n")
+    sys.stdout.write(f"Take it back: collab revoke {made.id}\n")
+    return None
+
+
+def revoke(
+    ctx: typer.Context,
+    grant_id: Annotated[
+        str, typer.Argument(metavar="GRANT", help="The id that `collab grant` or `collab publish` printed.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Take a grant or a notice back, at once."""
     with session_of(ctx).layer() as layer:
         layer.revoke(grant_id)
     if as_json:
         return emit({"revoked": grant_id})
-    sys.stdout.write(f"Grant {grant_id} no longer holds.\n")
+    sys.stdout.write(f"{'Notice' if grant_id.startswith('d') else 'Grant'} {grant_id} no longer holds.\n")
     return None
 
 
