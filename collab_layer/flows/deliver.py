@@ -6,20 +6,25 @@ alone; retracted when the item was erased or expired. Never calls `spread`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from collab_layer.errors import BackendError
 from collab_layer.flows.injections import UNKNOWN
 from collab_layer.flows.tools import Tools
+from collab_layer.flows.view import pseudonym
 from collab_layer.governance.grants import Audience
-from collab_layer.graph import derived
+from collab_layer.graph import derived, evidence
+from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
+from collab_layer.graph.evidence import Held
+from collab_layer.graph.names import salt
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
-from collab_layer.types.scope import Scope
+from collab_layer.types.scope import Level, Scope
+from collab_layer.types.time import FOREVER, moment
 from collab_layer.types.update import Source, Update
 
 BATCH = 200
@@ -70,7 +75,7 @@ def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
 
 
 def _lapse(tools: Tools, tenant: str, backend: str) -> None:
-    """What was delivered and may no longer be shown, or has run out, is to be taken back."""
+    """What was delivered and may no longer be shown, was superseded, or has run out, is to be taken back."""
     d, now = deliveries.c, tools.now()
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
@@ -82,7 +87,8 @@ def _lapse(tools: Tools, tenant: str, backend: str) -> None:
         over: list[str] = []
         for id_ in ids:
             item = items.get(id_)
-            if item is not None and item.expires > now and index.named(item.owner):
+            standing = item is not None and item.superseded is None and item.expires > now
+            if item is not None and standing and index.named(item.owner):
                 if item.owner not in seen:
                     reader = Entity.parse(index.names[item.owner])
                     seen[item.owner] = tools.store.audience(connection, tenant, reader, item.owner, None, now)
@@ -97,7 +103,10 @@ def _lapse(tools: Tools, tenant: str, backend: str) -> None:
 
 
 def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], list[str]]:
-    """What waits, checked once more, and what is not to be sent any more: a grant may have ended."""
+    """What waits, checked once more, and what is not to be sent any more.
+
+    Meanwhile a grant may have ended, something may have taken its place, or what it rests on may be over.
+    """
     d, now = deliveries.c, tools.now()
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
@@ -105,38 +114,61 @@ def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], lis
         waiting = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending")
         ids = list(connection.execute(select(d.item).where(waiting).order_by(d.at).limit(BATCH)).scalars())
         items = derived.get(connection, tenant, ids)
-        wanted = {id_ for item in items.values() for id_ in (item.owner, *item.principals, *item.links)}
-        rows = connection.execute(
-            select(entities.c.id, entities.c.name).where(entities.c.tenant == tenant, entities.c.id.in_(wanted))
-        )
-        names = {id_: Entity.parse(name) for id_, name in rows}
+        names = _names(connection, tenant, items.values())
+        spans = evidence.held(connection, tenant, [source for item in items.values() for source, _, _ in item.sources])
+        secret = salt(connection, tenant)
         out: list[Update] = []
         for item in items.values():
-            if item.owner not in names:
+            span = evidence.span(item, spans)
+            if item.owner not in names or item.superseded is not None or span.valid_to <= now:
                 continue
             seen = tools.store.audience(connection, tenant, names[item.owner], item.owner, None, now)
-            if any(seen.level(one) < item.level for one in item.principals):
-                continue
-            sources = tuple(
-                Source(id=source, principal=names[principal], weight=weight)
-                for source, principal, weight in item.sources
-                if principal in names
-            )
-            if sources:
-                out.append(
-                    Update(
-                        id=item.id,
-                        owner=names[item.owner],
-                        kind=item.kind,
-                        text=item.text,
-                        confidence=item.confidence,
-                        hop=item.hop,
-                        links=tuple(names[link] for link in item.links if link in names),
-                        sources=sources,
-                    )
-                )
+            if all(seen.level(one) >= item.level for one in item.principals):
+                sources = _sources(item, seen, names, secret)
+                out += [_update(item, names, sources, span, now)] if sources else []
         sent = {update.id for update in out}
         return out, [id_ for id_ in ids if id_ not in sent]
+
+
+def _names(connection: Connection, tenant: str, items: Iterable[Item]) -> dict[int, Entity]:
+    wanted = sorted({id_ for item in items for id_ in (item.owner, *item.principals, *item.links)})
+    found: dict[int, Entity] = {}
+    for start in range(0, len(wanted), BATCH):
+        part = entities.c.id.in_(wanted[start : start + BATCH])
+        rows = connection.execute(select(entities.c.id, entities.c.name).where(entities.c.tenant == tenant, part))
+        found.update((id_, Entity.parse(name)) for id_, name in rows)
+    return found
+
+
+def _sources(item: Item, seen: Audience, names: Mapping[int, Entity], secret: str) -> tuple[Source, ...]:
+    """The lineage as its reader may see it: who shares no more than facets is not told by name."""
+    out: list[Source] = []
+    for source, whose, weight in item.sources:
+        if whose not in names:
+            continue
+        if whose == item.owner or seen.level(whose) >= Level.RECORDS:
+            out.append(Source(id=source, principal=names[whose], weight=weight))
+        else:
+            out.append(Source(id="withheld", principal=pseudonym(secret, item.owner, whose), weight=round(weight, 1)))
+    return tuple(out)
+
+
+def _update(item: Item, names: Mapping[int, Entity], sources: tuple[Source, ...], span: Held, now: int) -> Update:
+    """What a store is handed; the times of what is distilled would tell of single owners."""
+    exact = item.level >= Level.RECORDS
+    end = span.valid_to if exact else item.expires
+    return Update(
+        id=item.id,
+        owner=names[item.owner],
+        kind=item.kind,
+        text=item.text,
+        confidence=item.confidence,
+        hop=item.hop,
+        links=tuple(names[link] for link in item.links if link in names),
+        sources=sources,
+        at=moment(min(span.at, now)) if exact else None,
+        expires=None if end >= FOREVER else moment(end),
+    )
 
 
 def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native: dict[str, str]) -> None:

@@ -18,7 +18,18 @@ from collab_layer.flows.pending import Loaded, Worded
 from collab_layer.flows.plan import Plan
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import cards, considered, derived, latecomers, names, outbox, policy, quarantine, spans
+from collab_layer.graph import (
+    cards,
+    considered,
+    derived,
+    evidence,
+    latecomers,
+    names,
+    outbox,
+    policy,
+    quarantine,
+    spans,
+)
 from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
@@ -66,9 +77,10 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
             _records(tools, connection, loaded, worded)
         elif plan.items:
             names.bump(connection, claim.tenant)  # answers kept in memory do not have them yet
-        derived.put(connection, claim.tenant, plan.items)
+        items = evidence.capped(connection, claim.tenant, plan.items, now)
+        derived.put(connection, claim.tenant, items)
         considered.mark(connection, claim.tenant, plan.cards, now)
-        _queue_deliveries(tools, connection, claim.tenant, plan.items, now)
+        _queue_deliveries(tools, connection, claim.tenant, items, now)
         outbox.settle(connection, claim, now)
     return True
 

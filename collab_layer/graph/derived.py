@@ -28,7 +28,10 @@ _CHUNK = 400
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One derived item with its lineage: (source, principal, weight share in [0, 1])."""
+    """One derived item with its lineage: (source, principal, weight share in [0, 1]).
+
+    `superseded` is read only: the item that stands in its place, or a mark; None while it stands itself.
+    """
 
     id: str
     owner: int
@@ -45,6 +48,7 @@ class Item:
     trust: float = 1.0
     at: int = 0
     expires: int = FOREVER
+    superseded: str | None = None
 
     @property
     def principals(self) -> frozenset[int]:
@@ -115,6 +119,15 @@ def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, no
         & derived.c.superseded.is_(None)
     )
     return _load(connection, tenant, where)
+
+
+def end_by(connection: Connection, tenant: str, ids: Sequence[str], end: int) -> None:
+    """Let updates hold no longer than that; facets go when what they rest on is over."""
+    d = derived.c
+    for start in range(0, len(ids), _CHUNK):
+        mine = (d.tenant == tenant) & d.id.in_(list(ids[start : start + _CHUNK]))
+        later = (d.kind == FacetKind.UPDATE.value) & (d.expires > end)
+        connection.execute(update(derived).where(mine, later).values(expires=end))
 
 
 def next_end(connection: Connection, tenant: str, owner: int, now: int) -> int:
@@ -219,6 +232,7 @@ def _load(connection: Connection, tenant: str, where: object) -> list[Item]:
         items[row.id] = Item(
             row.id, row.owner, FacetKind(row.kind), row.key, row.text, row.confidence, Level(row.level),
             tuple(json.loads(row.links)), (), row.made_by, row.epoch, row.hop, row.trust, row.at, row.expires,
+            row.superseded,
         )  # fmt: skip
     sources: dict[str, list[tuple[str, int, float]]] = {}
     ids = list(items)

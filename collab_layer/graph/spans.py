@@ -111,7 +111,7 @@ def versions_of(connection: Connection, tenant: str, number: int) -> list[int]:
 def bring(connection: Connection, adjacency: Adjacency, tenant: str, told: Mapping[int, int], now: int) -> bool:
     """Let cards and edges hold until something took their place, or until their own end; whether anything changed.
 
-    What was derived of anything that is over is dropped.
+    What was derived of anything that is over is dropped; updates of what will be over end with it.
 
     Args:
         connection: The caller's transaction.
@@ -133,7 +133,7 @@ def bring(connection: Connection, adjacency: Adjacency, tenant: str, told: Mappi
     _write_cards(connection, tenant, moved, wanted, now, rev)
     _write_edges(connection, adjacency, tenant, lines, wanted)
     changed = {card.interaction for card in moved} | {row.interaction for row in lines}
-    _drop_derived(connection, tenant, [number for number in changed if wanted[number].over], held)
+    _end_derived(connection, tenant, {number: wanted[number] for number in changed}, held)
     return True
 
 
@@ -221,9 +221,29 @@ def _write_edges(
     adjacency.ended(connection, tenant, [row for row in lines if row.valid_to == FOREVER])
 
 
+def _end_derived(connection: Connection, tenant: str, ends: Mapping[int, _End], held: Sequence[Any]) -> None:
+    _drop_derived(connection, tenant, [number for number, end in ends.items() if end.over], held)
+    ahead: dict[int, list[int]] = {}
+    for number, end in ends.items():
+        if not end.over and end.valid_to < FOREVER:
+            ahead.setdefault(end.valid_to, []).append(number)
+    for valid_to, numbers in ahead.items():
+        sources, _ = _sources(connection, tenant, numbers, held)
+        derived.end_by(connection, tenant, sorted(derived.descendants(connection, tenant, sources)), valid_to)
+
+
 def _drop_derived(connection: Connection, tenant: str, numbers: Sequence[int], held: Sequence[Any]) -> None:
     if not numbers:
         return
+    sources, owners = _sources(connection, tenant, numbers, held)
+    items = derived.descendants(connection, tenant, sources)
+    derived.drop(connection, tenant, sorted(items), frozenset(owners))
+
+
+def _sources(
+    connection: Connection, tenant: str, numbers: Sequence[int], held: Sequence[Any]
+) -> tuple[list[str], set[int]]:
+    """What may stand in a lineage for these interactions, and whose they are."""
     i, sources, owners = interactions.c, list[str](), set[int]()
     for part in _parts(numbers):
         for row in connection.execute(select(i.id, i.actor, i.target).where(i.tenant == tenant, i.id.in_(part))):
@@ -231,9 +251,9 @@ def _drop_derived(connection: Connection, tenant: str, numbers: Sequence[int], h
             owners.add(row.actor)
             if row.target is not None:
                 sources.append(holding_id(row.actor, row.target))
-    sources += [card_id(card.id) for card in held if card.interaction in set(numbers)]
-    items = derived.descendants(connection, tenant, sources)
-    derived.drop(connection, tenant, sorted(items), frozenset(owners))
+    mine = set(numbers)
+    sources += [card_id(card.id) for card in held if card.interaction in mine]
+    return sources, owners
 
 
 def _parts(numbers: Iterable[int]) -> Iterable[list[int]]:

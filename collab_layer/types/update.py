@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
 
+from pydantic import Field, model_validator
+
+from collab_layer.errors import InputError
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.injection import Received
@@ -29,8 +32,9 @@ class Update(Value):
         confidence: Support, in [0, 1].
         hop: Steps from the interaction that caused it, >= 1.
         links: What it is about.
-        sources: Its lineage; never empty.
-        expires: When it stops being shown.
+        sources: Its lineage; never empty. Who shares no more than facets is in it under a pseudonym.
+        at: From when on it holds: when the last thing that it rests on began. None where that is not to be told.
+        expires: When it stops being shown: by then something that it rests on has ended.
     """
 
     id: str
@@ -41,7 +45,14 @@ class Update(Value):
     hop: int = Field(default=1, ge=1)
     links: tuple[Entity, ...] = ()
     sources: tuple[Source, ...] = Field(min_length=1)
+    at: UtcTime | None = None
     expires: UtcTime | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.at is not None and self.expires is not None and self.expires <= self.at:
+            raise InputError(f"the item would end at {self.expires.isoformat()}, but begin at {self.at.isoformat()}")
+        return self
 
 
 class Receipt(Value):

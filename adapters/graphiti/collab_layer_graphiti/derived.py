@@ -68,7 +68,7 @@ def _fact(update: Update, text: str, group: str, now: datetime) -> dict[str, Any
         "fact": text,
         "episodes": list[str](),
         "created_at": now,
-        "valid_at": now,
+        "valid_at": update.at or now,
         "invalid_at": update.expires,
         LINKS: [str(link) for link in update.links],
         "collab_derived": True,

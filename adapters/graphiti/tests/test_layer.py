@@ -15,6 +15,7 @@ ANN, BOB = Entity("user", "ann"), Entity("user", "bob")
 JAN, MAR, JUN, AUG = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 3, 6, 8))
 POSTGRES = "Сервис заказов хранит данные в PostgreSQL"
 SQLITE = "Сервис заказов хранит данные в SQLite"
+TOPICS = ("orders", "stock", "mail")
 QUESTION = "Где сервис заказов хранит данные?"
 
 
@@ -94,8 +95,51 @@ def test_derived_items_are_delivered_are_no_news_and_go_with_the_grant(layer, st
 
 
 def delivered(made):
-    query = "MATCH ()-[e:RELATES_TO {group_id: $group}]->() RETURN e.fact AS fact"
-    return asyncio.run(made._graph.ask(query, group=derived_group(BOB)))
+    query = "MATCH ()-[e:RELATES_TO {group_id: $group}]->() RETURN e.fact AS fact, e.valid_at AS valid_at, "
+    return asyncio.run(made._graph.ask(query + "e.invalid_at AS invalid_at", group=derived_group(BOB)))
+
+
+def at(stored):
+    return datetime.fromisoformat(str(stored))
+
+
+def test_what_is_delivered_begins_and_ends_with_what_it_rests_on(layer, store):
+    made, now = store(), datetime.now(UTC).replace(microsecond=0)
+    began, ends = now - timedelta(days=9), now + timedelta(days=9)
+    layer.attach(made, deliver=True)
+    told_in_time(layer, made, Fact(text=POSTGRES, valid_at=began, invalid_at=ends, links=("topic:orders",)))
+    (row,) = [row for row in delivered(made) if "PostgreSQL" in row["fact"]]
+    assert (at(row["valid_at"]), at(row["invalid_at"])) == (began, ends)
+
+
+def test_what_has_ended_is_delivered_to_nobody_and_what_ends_is_taken_back(layer, store):
+    made, now = store(), datetime.now(UTC).replace(microsecond=0)
+    layer.attach(made, deliver=True)
+    over = Fact(
+        text=POSTGRES, valid_at=now - timedelta(days=9), invalid_at=now - timedelta(days=1), links=("topic:orders",)
+    )
+    told_in_time(layer, made, over)
+    assert not [row for row in delivered(made) if "PostgreSQL" in row["fact"]]
+    (ref,) = remember(made, ANN, Fact(text=SQLITE, valid_at=now - timedelta(days=1), links=("topic:orders",)))
+    layer.reconcile(made)
+    layer.drain()
+    assert [row for row in delivered(made) if "SQLite" in row["fact"]]
+    asyncio.run(made.end([ref], datetime.now(UTC)))
+    layer.reconcile(made)
+    layer.drain()
+    assert not [row for row in delivered(made) if "SQLite" in row["fact"]]
+
+
+def told_in_time(layer, made, fact):
+    """Ann, who is near Bob by what both note, states a fact; Bob may read her."""
+    for owner in (ANN, BOB):
+        remember(made, owner, *(Fact(text=f"{topic} снова медленно", links=(f"topic:{topic}",)) for topic in TOPICS))
+    layer.index(made)
+    layer.grant(ANN, to=BOB, level="records")
+    layer.drain()
+    remember(made, ANN, fact)
+    layer.reconcile(made)
+    layer.drain()
 
 
 def test_one_store_down_is_said_and_the_other_answers(layer):

@@ -74,10 +74,10 @@ def stored(url_port, graph):
 
 class TestWhatIsWritten:
     def test_an_item_says_what_it_is_whose_and_where_it_came_from(self, store, graphiti):
-        ends = datetime.now(UTC) + timedelta(days=3)
+        began, ends = (datetime.now(UTC) + timedelta(days=days) for days in (-9, 3))
         item = Update(
             id="d1", owner=ANN, kind=FacetKind.UPDATE, text="Закрепите версию парсера", confidence=0.5, hop=2,
-            links=(PIP,), sources=(Source(id="i7", principal=BOB, weight=1.0),), expires=ends,
+            links=(PIP,), sources=(Source(id="i7", principal=BOB, weight=1.0),), at=began, expires=ends,
         )  # fmt: skip
 
         async def story():
@@ -90,7 +90,8 @@ class TestWhatIsWritten:
                 other = await EntityEdge.get_by_uuid(one.driver, native_id("d2"))
                 found = await one.search("закрепите парсер", group_ids=["ann", derived_group(ANN)])
             assert (edge.name, other.name) == ("COLLAB_UPDATE", "COLLAB_SIGNAL")
-            assert (edge.group_id, edge.fact, edge.invalid_at) == (derived_group(ANN), item.text, ends)
+            assert (edge.group_id, edge.fact) == (derived_group(ANN), item.text)
+            assert (edge.valid_at, edge.invalid_at) == (began, ends)
             assert ends_of[edge.source_node_uuid].name == "user:ann"
             assert ends_of[edge.target_node_uuid].name == "tool:pip"
             said = {key: value for key, value in edge.attributes.items() if key.startswith("collab_")}

@@ -69,7 +69,7 @@ def edge(update: Update, now: datetime) -> Edge:
         "fact_name": UPDATE if update.kind is FacetKind.UPDATE else SIGNAL,
         "source_node": {"name": str(update.owner)},
         "target_node": {"name": PEERS},
-        "valid_at": now.isoformat(),
+        "valid_at": (update.at or now).isoformat(),
         "attributes": _attributes(update),
     }
     return stored if update.expires is None else {**stored, "invalid_at": update.expires.isoformat()}

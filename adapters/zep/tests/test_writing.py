@@ -41,16 +41,17 @@ def retract(store, *keys):
 
 class TestWhatIsWritten:
     def test_an_item_says_what_it_is_whose_and_where_it_came_from(self, server, zep, store):
-        ends = datetime.now(UTC) + timedelta(days=3)
+        began, ends = (datetime.now(UTC) + timedelta(days=days) for days in (-9, 3))
         item = Update(
             id="d1", owner=ANN, kind=FacetKind.UPDATE, text=TEXT, confidence=0.5, hop=2, links=(PIP,),
-            sources=(Source(id="i7", principal=BOB, weight=1.0),), expires=ends,
+            sources=(Source(id="i7", principal=BOB, weight=1.0),), at=began, expires=ends,
         )  # fmt: skip
         (receipt,) = write(store(), item)
         edge = zep.graph.edge.get(*receipt.native_id.split("/"))
         graph = zep.graph.get(edge.graph_uuid)
         assert (graph.name, graph.type) == ("collab:for:user:ann", "standard")
-        assert (edge.name, edge.fact, datetime.fromisoformat(edge.invalid_at)) == ("COLLAB_UPDATE", TEXT, ends)
+        assert (edge.name, edge.fact) == ("COLLAB_UPDATE", TEXT)
+        assert [datetime.fromisoformat(one) for one in (edge.valid_at, edge.invalid_at)] == [began, ends]
         assert edge.attributes == {
             "collab_key": "d1", "collab_kind": "update", "collab_for": "user:ann", "collab_confidence": 0.5,
             "collab_hop": 2, "collab_sources": "i7", "collab_principals": "user:bob", "collab_links": "tool:pip",
