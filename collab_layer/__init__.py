@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
     from collab_layer.types.health import Health
     from collab_layer.types.interaction import Interaction
+    from collab_layer.types.lineage import Lineage
     from collab_layer.types.notice import Notice
     from collab_layer.types.ranking import Ranking
     from collab_layer.types.rules import RuleDiff, RuleSet
     from collab_layer.types.scope import Grant, Sharing
-    from collab_layer.types.update import Lineage
     from collab_layer.types.upkeep import Consolidation
 
 _HOME = {
@@ -42,7 +42,7 @@ _HOME = {
     "Grant": "collab_layer.types.scope",
     "Health": "collab_layer.types.health",
     "Interaction": "collab_layer.types.interaction",
-    "Lineage": "collab_layer.types.update",
+    "Lineage": "collab_layer.types.lineage",
     "MemoryRecord": "collab_layer.types.entity",
     "MemoryRef": "collab_layer.types.entity",
     "Neighbor": "collab_layer.types.facet",

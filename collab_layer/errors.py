@@ -10,6 +10,7 @@
     ├── TokenRefusedError          an access token that does not hold, for whatever reason
     ├── ReceiptError               an erasure receipt that does not hold
     ├── KeyFileError               the key that receipts are signed with cannot be used
+    ├── LineageCycleError          an item would rest on itself; nothing was stored
     ├── UnsupportedError           the store does not promise that ability
     ├── PluginError                a plugin could not be loaded; carries its name
     ├── StoreError                 our own database
@@ -143,6 +144,16 @@ class KeyFileError(CollabError):
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
         super().__init__(f"the key file `{path}`: {why}; set COLLAB_KEY_FILE to one that can be used")
+
+
+class LineageCycleError(CollabError):
+    """A derived item would rest on itself, directly or through others; nothing was stored."""
+
+    code = "lineage_cycle"
+
+    def __init__(self, item: str) -> None:
+        self.item = item
+        super().__init__(f"`{item}` would rest on itself; make it of what it is to rest on, under an id of its own")
 
 
 class UnsupportedError(CollabError):

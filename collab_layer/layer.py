@@ -54,13 +54,13 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lineage import MAX_DEPTH, MAX_WIDTH, Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
 from collab_layer.types.time import micros, utc
-from collab_layer.types.update import Lineage
 from collab_layer.types.upkeep import Consolidation
 
 EntityLike = Entity | str
@@ -368,9 +368,18 @@ class AsyncCollabLayer:
             raise InputError("ask a question, in words")
         return await answer_flow.answer(self._alive(), self._core.cache, request)
 
-    async def explain(self, id: str) -> Lineage:
-        """Every source of a derived item, as far as the reader may know it."""
-        return await explain.explain(self._alive(), self._scope, _id(id))
+    async def explain(self, id: str, depth: int = 8, width: int = 50) -> Lineage:
+        """Everything that an item rests on, as a tree over all generations, as far as the reader may know it now.
+
+        Args:
+            id: Of a facet, lesson, update, interaction or record.
+            depth: Generations at most, 1 to 32.
+            width: Sources of one item at most, 1 to 1000; what is left out is counted.
+        """
+        for name, value, most in (("depth", depth, MAX_DEPTH), ("width", width, MAX_WIDTH)):
+            if not 1 <= value <= most:
+                raise InputError(f"{name} must be in [1, {most}], not {value}")
+        return await explain.explain(self._alive(), self._scope, _id(id), depth, width)
 
     async def derived(self, id: str) -> Facet:
         """A derived item by its id, under today's grants."""

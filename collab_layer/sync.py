@@ -30,12 +30,12 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lineage import Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Sharing
-from collab_layer.types.update import Lineage
 from collab_layer.types.upkeep import Consolidation
 
 T = TypeVar("T")
@@ -213,8 +213,8 @@ class CollabLayer:
     def answer(self, entity: EntityLike, question: str, as_of: datetime | None = None) -> Answer:
         return self._loop.run(self._layer.answer(entity, question, as_of))
 
-    def explain(self, id: str) -> Lineage:
-        return self._loop.run(self._layer.explain(id))
+    def explain(self, id: str, depth: int = 8, width: int = 50) -> Lineage:
+        return self._loop.run(self._layer.explain(id, depth, width))
 
     def derived(self, id: str) -> Facet:
         return self._loop.run(self._layer.derived(id))

@@ -7,37 +7,38 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import notices, view
+from collab_layer.flows import ancestry, notices, view
 from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, names, outbox, receipts, upkeep
+from collab_layer.governance.lineage import maker
+from collab_layer.graph import derived, outbox, receipts, upkeep
+from collab_layer.graph import lineage as lineages
 from collab_layer.graph import notices as published
-from collab_layer.graph.cards import CardText
 from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
+from collab_layer.graph.lineage import Source
 from collab_layer.graph.store import Opened, table_counts
-from collab_layer.graph.tables import deliveries, interactions
-from collab_layer.plugins.specs import Leaving
+from collab_layer.graph.tables import deliveries
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft
 from collab_layer.types.health import Condition, Health, PartHealth
+from collab_layer.types.lineage import Lineage, SourceView
 from collab_layer.types.scope import Level, Scope
-from collab_layer.types.time import moment
-from collab_layer.types.update import Lineage, SourceView
+from collab_layer.types.time import FOREVER, moment
 
 OPERATOR = Entity("app", "operator")
 
 
-async def explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
-    """Every source of a derived item, or what an interaction said.
+async def explain(tools: Tools, scope: Scope, id_: str, depth: int, width: int) -> Lineage:
+    """Everything a derived item rests on, as a tree; or what an interaction or a record said.
 
     Raises:
         UnknownIdError: Nothing is known under it, or the reader may not see it.
     """
     await tools.in_thread(tools.log.flush)
-    return await tools.in_thread(_explain, tools, scope, id_)
+    return await tools.in_thread(_explain, tools, scope, id_, depth, width)
 
 
 async def shown(tools: Tools, scope: Scope, id_: str) -> Facet:
@@ -65,29 +66,35 @@ async def health(tools: Tools, scope: Scope) -> Health:
     return Health(condition=worst, parts=tuple(parts), counts=own[1])
 
 
-def _explain(tools: Tools, scope: Scope, id_: str) -> Lineage:
+def _explain(tools: Tools, scope: Scope, id_: str, depth: int, width: int) -> Lineage:
     with tools.store.reading(scope, scope.principal or OPERATOR, tools.now()) as opened:
-        if id_.startswith("i"):
-            said = _interaction(opened, scope, id_)
+        if id_.startswith(("i", "c")):
+            said = _interaction(opened, scope, id_) if id_.startswith("i") else _record(tools, opened, scope, id_)
             return said.model_copy(update={"received": received_by(tools, opened.reading.connection, scope, id_)})
         item = _item(opened, scope, id_)
         seen = opened.reading.audience
         if scope.principal is not None and any(seen.level(one) < item.level for one in item.principals):
             raise UnknownIdError(id_)
-        cards = view.cards_of(opened.reading, [source for source, _, _ in item.sources])
-        own = [] if item.kind is not FacetKind.NOTICE else [_publisher(opened, item)]
-        sources = (*own, *(_source(tools, opened, scope, one, cards.get(one[0])) for one in item.sources))
+        grown = ancestry.grow(tools, opened, scope, id_, depth, width)
+        mark = upkeep.mark_of(opened.reading.connection, scope.tenant, id_)
+        own = () if item.kind is not FacetKind.NOTICE else (_publisher(opened, item),)
         return Lineage(
             id=id_,
             kind=item.kind.value,
             text=item.text,
             confidence=item.confidence,
             trust=item.trust,
-            sources=sources,
+            sources=(*own, *grown.sources),
+            more=grown.more,
+            nodes=grown.nodes,
+            depth=grown.depth,
             made_by=item.made_by,
+            maker=maker(item.made_by),
             at=moment(item.at),
+            expires=moment(item.expires) if item.expires < FOREVER else None,
+            state=ancestry.state_of(mark, item.expires, opened.reading.now),
             related=_seen(opened, scope, upkeep.related_to(opened.reading.connection, scope.tenant, id_), item.owner),
-            superseded_by=_instead(opened, scope, item),
+            superseded_by=_instead(opened, scope, item, mark),
             received=received_by(tools, opened.reading.connection, scope, id_),
         )
 
@@ -107,8 +114,7 @@ def _seen(opened: Opened, scope: Scope, ids: Sequence[str], owner: int) -> tuple
     )
 
 
-def _instead(opened: Opened, scope: Scope, item: Item) -> str | None:
-    mark = upkeep.mark_of(opened.reading.connection, scope.tenant, item.id)
+def _instead(opened: Opened, scope: Scope, item: Item, mark: str | None) -> str | None:
     seen = () if mark is None else _seen(opened, scope, [mark], item.owner)
     return seen[0] if seen else None
 
@@ -152,40 +158,47 @@ def _may_see(opened: Opened, item: Item) -> bool:
 
 def _publisher(opened: Opened, item: Item) -> SourceView:
     """Its owner stands for a notice by name."""
-    return SourceView(id=item.id, principal=str(view.entity_of(opened.reading, item.owner)), weight=1.0)
+    return SourceView(id=item.id, principal=str(view.entity_of(opened.reading, item.owner)), weight=1.0, kind="notice")
 
 
-def _source(
-    tools: Tools, opened: Opened, scope: Scope, one: tuple[str, int, float], card: CardText | None
-) -> SourceView:
-    source, principal, weight = one
-    reading = opened.reading
-    known = scope.principal is None or reading.audience.level(principal) >= Level.RECORDS
-    if not known:
-        salt = names.salt(reading.connection, reading.tenant)
-        name = view.pseudonym(salt, opened.reader, principal)
-        return SourceView(id="withheld", principal=str(name), weight=round(weight, 1))
-    quote = None if card is None else card.text
-    if quote is not None and scope.principal is not None:
-        quote = tools.leaving([Leaving(view.entity_of(reading, principal), scope.principal, quote)])[0]
-    return SourceView(id=source, principal=str(view.entity_of(reading, principal)), weight=weight, quote=quote)
+def _record(tools: Tools, opened: Opened, scope: Scope, id_: str) -> Lineage:
+    """A version of a memory; whose words are held back, or lie in a store only, is shown without them."""
+    reading, number = opened.reading, number_of(id_)
+    found = {} if number is None else lineages.records(reading.connection, reading.tenant, [number])
+    if number is None or number not in found:
+        raise UnknownIdError(id_)
+    record = found[number]
+    if scope.principal is not None and reading.audience.level(record.owner) < Level.RECORDS:
+        raise UnknownIdError(id_)
+    node = ancestry.alone(tools, opened, scope, Source(id_, record.owner, 1.0))
+    return Lineage(
+        id=id_, kind="record", text=node.quote, sources=(node,), nodes=1, depth=1, at=node.at, state=node.state
+    )
 
 
 def _interaction(opened: Opened, scope: Scope, id_: str) -> Lineage:
-    reading, i = opened.reading, interactions.c
-    number = number_of(id_)
-    if number is None:
+    reading, number = opened.reading, number_of(id_)
+    found = {} if number is None else lineages.said(reading.connection, reading.tenant, [number])
+    if number is None or number not in found:
         raise UnknownIdError(id_)
-    row = reading.connection.execute(
-        select(i.actor, i.text, i.verb, i.at).where(i.tenant == reading.tenant, i.id == number)
-    ).first()
-    if row is None:
-        raise UnknownIdError(id_)
-    if scope.principal is not None and reading.audience.level(row.actor) < Level.RECORDS:
+    said = found[number]
+    if scope.principal is not None and reading.audience.level(said.actor) < Level.RECORDS:
         raise NotPermittedError(str(scope.principal), "read", id_)
-    actor = str(view.entity_of(reading, row.actor))
-    source = SourceView(id=id_, principal=actor, weight=1.0, quote=row.text)
-    return Lineage(id=id_, kind="interaction", text=row.text, sources=(source,), made_by=row.verb, at=moment(row.at))
+    held = scope.principal is not None and bool(lineages.held_back(reading.connection, reading.tenant, [number]))
+    text, actor = None if held else said.text, str(view.entity_of(reading, said.actor))
+    source = SourceView(
+        id=id_, principal=actor, weight=1.0, quote=text, kind="interaction", number=1, at=moment(said.at)
+    )
+    return Lineage(
+        id=id_,
+        kind="interaction",
+        text=text,
+        sources=(source,),
+        nodes=1,
+        depth=1,
+        made_by=said.verb,
+        at=moment(said.at),
+    )
 
 
 def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -19,6 +19,8 @@ from collab_layer.types.scope import Scope
 from collab_layer.types.time import micros, moment
 
 _CHUNK = 400
+
+Receivers = tuple[Received, ...]
 
 
 async def injections_of(
@@ -39,19 +41,26 @@ def received_by(tools: Tools, connection: Connection, scope: Scope, id_: str) ->
     given = [id_, *_records(connection, scope.tenant, id_)]
     ids = sorted({*given, *derived.descendants(connection, scope.tenant, given)})
     seen = injections.received(connection, scope.tenant, ids, tools.log.since(tools.now()))
+    return _told(connection, scope, {id_: seen})[id_]
+
+
+def received_each(tools: Tools, connection: Connection, scope: Scope, ids: Sequence[str]) -> dict[str, Receivers]:
+    """Who received each of these themselves; in two queries, however many there are."""
+    since = tools.log.since(tools.now())
+    return _told(connection, scope, injections.received_each(connection, scope.tenant, ids, since))
+
+
+def _told(connection: Connection, scope: Scope, seen: Mapping[str, Sequence[injections.Seen]]) -> dict[str, Receivers]:
     if scope.principal is not None:
-        return _counts(seen)
-    called = _names(connection, scope.tenant, [one.entity for one in seen])
-    return tuple(
-        Received(
-            entity=Entity.parse(called[one.entity]),
-            use=_use(one.use),
-            answers=one.answers,
-            first=moment(one.first),
-            last=moment(one.last),
-        )
-        for one in seen
-        if one.entity in called
+        return {id_: _counts(of) for id_, of in seen.items()}
+    called = _names(connection, scope.tenant, [one.entity for of in seen.values() for one in of])
+    return {id_: tuple(_named(one, called) for one in of if one.entity in called) for id_, of in seen.items()}
+
+
+def _named(one: injections.Seen, called: Mapping[int, str]) -> Received:
+    first, last = moment(one.first), moment(one.last)
+    return Received(
+        entity=Entity.parse(called[one.entity]), use=_use(one.use), answers=one.answers, first=first, last=last
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
+from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
@@ -66,7 +67,12 @@ def item_id(salt: str, owner: str, kind: FacetKind, key: str, text: str, sources
 
 
 def store(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
-    """Store items and lineage; what is there already holds on from now."""
+    """Store items and lineage; what is there already holds on from now.
+
+    Raises:
+        LineageCycleError: An item would rest on itself.
+    """
+    items = _trusted(connection, tenant, items)
     upsert(connection, derived, [_row(tenant, item) for item in items], update=("at", "expires"))
     upsert(
         connection,
@@ -224,6 +230,15 @@ def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[st
             )
         ).scalars()
     )
+
+
+def _trusted(connection: Connection, tenant: str, items: Sequence[Item]) -> Sequence[Item]:
+    """Items trusted no more than what they rest on; costs nothing where none rests on another."""
+    fresh = {item.id: {source for source, _, _ in item.sources if source.startswith("d")} for item in items}
+    if not any(fresh.values()):
+        return items
+    trust = lineages.trusted(connection, tenant, fresh, {item.id: item.trust for item in items})
+    return [replace(item, trust=trust[item.id]) for item in items]
 
 
 def _load(connection: Connection, tenant: str, where: object) -> list[Item]:

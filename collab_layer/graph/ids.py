@@ -55,3 +55,12 @@ def number_of(id_: str) -> int | None:
     except ValueError:
         return None
     return number if 0 <= number < 2**63 else None
+
+
+def pair_of(id_: str) -> tuple[int, int] | None:
+    """Owner and thing of a holding's id, `h1f.2a`; None if it is none."""
+    owner, _, thing = id_[1:].partition(".")
+    try:
+        return int(owner, 16), int(thing, 16)
+    except ValueError:
+        return None

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, tuple_
 
 from collab_layer.graph.derived import ERASED, FORGOTTEN
 from collab_layer.graph.engine import upsert
-from collab_layer.graph.ids import next_id, number_of
+from collab_layer.graph.ids import next_id, number_of, pair_of
 from collab_layer.graph.tables import cards, derived, edges, injected, injections, interactions
 
 _CHUNK = 400
@@ -66,7 +66,7 @@ def known(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
             numbers = {number_of(id_): id_ for id_ in part if id_[0] == letter}
             there = select(table.c.id).where(table.c.tenant == tenant, table.c.id.in_(list(numbers)))
             found.update(numbers[number] for number in connection.execute(there).scalars())
-        pairs = {pair: id_ for id_ in part if id_[0] == "h" and (pair := _pair(id_)) is not None}
+        pairs = {pair: id_ for id_ in part if id_[0] == "h" and (pair := pair_of(id_)) is not None}
         both = tuple_(edges.c.src, edges.c.dst).in_(list(pairs))
         there = select(edges.c.src, edges.c.dst).where(edges.c.tenant == tenant, both).distinct()
         found.update(pairs[row.src, row.dst] for row in connection.execute(there))
@@ -87,6 +87,20 @@ def received(connection: Connection, tenant: str, items: Sequence[str], since: i
             total.setdefault((row.entity, row.use), set()).add((row.at, row.id))
     seen = [Seen(entity, use, len(of), min(of)[0], max(of)[0]) for (entity, use), of in total.items()]
     return sorted(seen, key=lambda one: (one.first, one.entity, one.use))
+
+
+def received_each(connection: Connection, tenant: str, items: Sequence[str], since: int) -> dict[str, list[Seen]]:
+    """Who received each of the items itself since a moment."""
+    n = injections.c
+    found: dict[str, list[Seen]] = {}
+    for start in range(0, len(items), _CHUNK):
+        part = injected.c.item.in_(list(items[start : start + _CHUNK]))
+        joined = (injected.c.tenant == n.tenant) & (injected.c.injection == n.id)
+        columns = (injected.c.item, n.entity, n.use, func.count(), func.min(n.at), func.max(n.at))
+        query = select(*columns).join(injected, joined).where(n.tenant == tenant, part, n.at >= since)
+        for row in connection.execute(query.group_by(injected.c.item, n.entity, n.use)):
+            found.setdefault(row[0], []).append(Seen(*row[1:]))
+    return {item: sorted(seen, key=lambda one: (one.first, one.entity, one.use)) for item, seen in found.items()}
 
 
 def listed(connection: Connection, tenant: str, of: int | None, since: int, limit: int) -> list[Row]:
@@ -147,12 +161,3 @@ def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
         part = list(ids[start : start + _CHUNK])
         connection.execute(delete(injected).where(injected.c.tenant == tenant, injected.c.injection.in_(part)))
         connection.execute(delete(injections).where(injections.c.tenant == tenant, injections.c.id.in_(part)))
-
-
-def _pair(id_: str) -> tuple[int, int] | None:
-    """Owner and thing of a holding's id, `h1f.2a`."""
-    owner, _, thing = id_[1:].partition(".")
-    try:
-        return int(owner, 16), int(thing, 16)
-    except ValueError:
-        return None

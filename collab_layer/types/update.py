@@ -9,7 +9,6 @@ from pydantic import Field, model_validator
 from collab_layer.errors import InputError
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.facet import FacetKind
-from collab_layer.types.injection import Received
 from collab_layer.types.time import UtcTime
 
 
@@ -63,46 +62,4 @@ class Receipt(Value):
     backend: str
 
 
-class Lineage(Value):
-    """What `explain` answers: the item and every source behind it.
-
-    Attributes:
-        id: The item asked about.
-        kind: `interaction`, `facet`, `lesson`, `update` or `notice`.
-        text: Its wording, where the reader may see it.
-        confidence: Support, for derived items.
-        trust: The minimum over the lineage, in [0, 1].
-        sources: Direct sources; each principal's weight is a share in [0, 1].
-        made_by: Rules or model that made it.
-        at: When it was made.
-        related: Ids of items that share links or words with it, as of last night, strongest first;
-            those that the reader may see.
-        superseded_by: The item that stands in its place, if it stepped back for one.
-        received: Who received it, or what was derived of it: by name for the operator, in numbers for others.
-    """
-
-    id: str
-    kind: str
-    text: str | None = None
-    confidence: float | None = None
-    trust: float = 1.0
-    sources: tuple[SourceView, ...] = ()
-    made_by: str = ""
-    at: UtcTime | None = None
-    related: tuple[str, ...] = ()
-    superseded_by: str | None = None
-    received: tuple[Received, ...] = ()
-
-
-class SourceView(Value):
-    """One source as the reader may see it; pseudonymous where it must be."""
-
-    id: str
-    principal: str
-    weight: float
-    quote: str | None = None
-
-
-Lineage.model_rebuild()
-
-__all__ = ["Lineage", "Receipt", "Source", "SourceView", "Update"]
+__all__ = ["Receipt", "Source", "Update"]

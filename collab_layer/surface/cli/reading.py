@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from collab_layer.surface.cli.lineage import tree
 from collab_layer.surface.cli.options import AsOf, Json, Links, Query, Who, moment, required
 from collab_layer.surface.cli.output import console, emit, remark, table
 from collab_layer.surface.cli.session import session_of
@@ -152,18 +153,17 @@ def changes(
 
 def explain(
     ctx: typer.Context,
-    id: Annotated[str, typer.Argument(metavar="ID", help="Of a facet, lesson, update or interaction.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Of a facet, lesson, update, interaction or record.")],
+    depth: Annotated[int, typer.Option(help="Generations at most.")] = 8,
+    width: Annotated[int, typer.Option(help="Sources of one item at most.")] = 50,
     as_json: Json = False,
 ) -> None:
-    """Every source behind something that was shown."""
+    """Everything that something that was shown rests on, as a tree."""
     with session_of(ctx).layer() as layer:
-        lineage = layer.explain(id)
+        lineage = layer.explain(id, depth=depth, width=width)
     if as_json:
         return emit(lineage)
-    title = f"{lineage.kind} {lineage.id}: {lineage.text or 'its wording is not yours to read'}"
-    rows = [(item.id, item.principal, item.weight, item.quote or "") for item in lineage.sources]
-    console().print(table(title, ("source", "whose", "weight", "says"), rows, numeric=("weight",)))
-    sys.stdout.write(f"trust {lineage.trust:.2g}, made by {lineage.made_by or 'its owner'}\n")
+    console().print(tree(lineage))
     if lineage.superseded_by is not None:
         sys.stdout.write(f"stepped back for {lineage.superseded_by}\n")
     if lineage.related:

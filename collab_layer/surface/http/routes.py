@@ -25,8 +25,8 @@ from collab_layer.surface.http.models import (
     ObserveRequest,
     RankRequest,
 )
+from collab_layer.types.lineage import Lineage
 from collab_layer.types.ranking import Ranking
-from collab_layer.types.update import Lineage
 
 verbs_router = APIRouter(prefix="/v1", tags=["memory"])
 

@@ -29,9 +29,9 @@ from collab_layer.surface.http.models import (
 from collab_layer.types.answer import Answer
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lineage import Lineage
 from collab_layer.types.prompt import quote
 from collab_layer.types.ranking import Ranking
-from collab_layer.types.update import Lineage
 
 
 async def context(view: AsyncCollabLayer, asked: ContextRequest) -> ContextReply:

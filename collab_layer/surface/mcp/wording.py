@@ -7,9 +7,9 @@ Out:  a text of at most some twenty lines; the whole reply is in the structured 
 from __future__ import annotations
 
 from collab_layer.surface.http.models import AnswerReply, ContextReply, NeighborsReply, ObserveReply
+from collab_layer.types.lineage import Lineage
 from collab_layer.types.prompt import quote
 from collab_layer.types.ranking import Ranking
-from collab_layer.types.update import Lineage
 
 LINES = 16
 
