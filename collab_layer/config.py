@@ -87,6 +87,8 @@ class Settings(BaseSettings):
         ranking: How the reasoning model is asked: all candidates at once, or one at a time.
         consolidate_hour_utc: The hour after which an idle worker tidies each tenant once a day; `never` or
             None leaves it to `collab consolidate`.
+        watch_every_s: How often a worker asks a store with a feed what changed there past us, in seconds; 0 never.
+        sweep_every_s: How often it compares a store without one, record by record, in seconds; 0 never.
         key_file: The key that receipts of erasures are signed with; made on first use. None: beside the
             SQLite file, as `collab.db.receipt-key`; for PostgreSQL in the user's configuration folder.
         injection_days: How long it is kept which items went into which answer, in days; 0 keeps nothing.
@@ -109,6 +111,8 @@ class Settings(BaseSettings):
     recurrence_count: int = Field(default=4, ge=2, le=100)
     ranking: Literal["listwise", "pointwise"] = "listwise"
     consolidate_hour_utc: Annotated[int | None, BeforeValidator(_hour)] = Field(default=3, ge=0, le=23)
+    watch_every_s: float = Field(default=60.0, ge=0, le=86_400)
+    sweep_every_s: float = Field(default=3_600.0, ge=0, le=2_592_000)
     key_file: Path | None = None
     injection_days: int = Field(default=90, ge=0, le=3_650)
     serve: ServeSettings = ServeSettings()

@@ -812,6 +812,8 @@ async def _compose(
         recurrence_count=settings.recurrence_count,
         ranking=settings.ranking,
         consolidate_hour=settings.consolidate_hour_utc,
+        watch_every_s=settings.watch_every_s,
+        sweep_every_s=settings.sweep_every_s,
     )
     return _Core(tools, plugins, settings, own_embedder=own)
 

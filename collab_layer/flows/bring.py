@@ -6,15 +6,16 @@ each page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from collab_layer.errors import BackendError, InputError
 from collab_layer.flows.observe import observe_changes, sound
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import find
+from collab_layer.graph.spans import told
 from collab_layer.graph.tables import cursors, entities, interactions
 from collab_layer.ports.backend import Can, Change, ListsOwners, MemoryBackend, Watches
 from collab_layer.types.entity import Entity, MemoryRef
@@ -22,6 +23,8 @@ from collab_layer.types.scope import Scope
 
 PAGE = 500
 FEED = ""
+TRIES = 3
+"""Looks at memories that somebody tells of at the same time."""
 Progress = Callable[[int, int], None]
 """Called with owners done and owners in all."""
 
@@ -53,12 +56,17 @@ async def index(
 
 
 async def reconcile(tools: Tools, scope: Scope, backend: MemoryBackend) -> int:
-    """Take in what other processes wrote or deleted: by the store's feed, else by a sweep; how many."""
-    if Can.WATCH in backend.can and isinstance(backend, Watches):
-        return await _follow(tools, scope, backend)
-    known = await tools.in_thread(_known_owners, tools, scope.tenant, backend.name)
+    """Take in what other processes wrote or deleted: by the store's feed, else by a sweep; how many.
+
+    A feed that begins only now, as the store was down when it was attached, tells nothing of before: then both.
+    """
     taken = 0
-    for owner in known:
+    if Can.WATCH in backend.can and isinstance(backend, Watches):
+        begun = await tools.in_thread(_cursor, tools, scope.tenant, backend.name, FEED) is not None
+        taken = await _follow(tools, scope, backend)
+        if begun:
+            return taken
+    for owner in await tools.in_thread(_known_owners, tools, scope.tenant, backend.name):
         taken += await _sweep(tools, scope, backend, owner)
     return taken
 
@@ -84,7 +92,7 @@ async def _follow(tools: Tools, scope: Scope, backend: Watches) -> int:
         cursor = await tools.in_thread(_cursor, tools, scope.tenant, backend.name, FEED)
         changes = await backend.changes(cursor, limit=PAGE)
         if changes.items:
-            taken += await observe_changes(tools, scope, backend.name, sound(changes.items), current=True)
+            taken += await _take(tools, scope, backend, changes.items)
         await tools.in_thread(_keep, tools, scope.tenant, backend.name, FEED, changes.cursor, False)
         if not changes.items or changes.cursor == cursor:
             return taken
@@ -116,7 +124,35 @@ async def _sweep(tools: Tools, scope: Scope, backend: MemoryBackend, owner: Enti
     here = await tools.in_thread(_versions, tools, scope.tenant, backend.name, owner)
     news = [change for id_, change in there.items() if here.get(id_) != change.ref.version]
     news += [Change(MemoryRef(backend=backend.name, id=id_), None) for id_ in here if id_ not in there]
-    return await observe_changes(tools, scope, backend.name, sound(news), current=True) if news else 0
+    return await _take(tools, scope, backend, news) if news else 0
+
+
+async def _take(tools: Tools, scope: Scope, backend: MemoryBackend, news: Sequence[Change]) -> int:
+    """Take in what was found, as it is now: what is told of while the store is asked is newer, and asked for again."""
+    left, taken = {change.ref.id: change.ref for change in news}, 0
+    for tried in range(TRIES):
+        before = await tools.in_thread(_told, tools, scope.tenant, backend.name, left)
+        there = {record.ref.id: record for record in await backend.read(list(left.values()))}
+        after = await tools.in_thread(_told, tools, scope.tenant, backend.name, left)
+        moved = {id_: ref for id_, ref in left.items() if before.get(id_) != after.get(id_)}
+        still = {id_: ref for id_, ref in left.items() if id_ not in moved or tried == TRIES - 1}
+        changes = [Change(one.ref, one) for id_, one in there.items() if id_ in still]
+        changes += [Change(ref, None) for id_, ref in still.items() if id_ in after and id_ not in there]
+        if changes:
+            taken += await observe_changes(tools, scope, backend.name, sound(changes), current=True)
+        left = moved
+        if not left:
+            break
+    return taken
+
+
+def _told(tools: Tools, tenant: str, backend: str, ids: Iterable[str]) -> dict[str, set[int]]:
+    """By memory what was told of it last, by each owner."""
+    found: dict[str, set[int]] = {}
+    with tools.store.database.read() as connection:
+        for (_, id_, _), versions in told(connection, tenant, {(backend, one) for one in ids}).items():
+            found.setdefault(id_, set()).add(max(version.id for version in versions))
+    return found
 
 
 def _versions(tools: Tools, tenant: str, backend: str, owner: Entity) -> dict[str, str]:
@@ -145,12 +181,17 @@ def _known_owners(tools: Tools, tenant: str, backend: str) -> list[Entity]:
         return [Entity.parse(name) for name in rows.scalars()]
 
 
-def _cursor(tools: Tools, tenant: str, backend: str, owner: str) -> str | None:
+def cursor_of(connection: Connection, tenant: str, backend: str, owner: str) -> str | None:
+    """The place that was kept, if any."""
     c = cursors.c
+    return connection.execute(
+        select(c.cursor).where(c.tenant == tenant, c.backend == backend, c.owner == owner)
+    ).scalar()
+
+
+def _cursor(tools: Tools, tenant: str, backend: str, owner: str) -> str | None:
     with tools.store.database.read() as connection:
-        return connection.execute(
-            select(c.cursor).where(c.tenant == tenant, c.backend == backend, c.owner == owner)
-        ).scalar()
+        return cursor_of(connection, tenant, backend, owner)
 
 
 def _keep(tools: Tools, tenant: str, backend: str, owner: str, cursor: str | None, done: bool) -> None:

@@ -26,14 +26,23 @@ class Standing:
     def __init__(self) -> None:
         self._down: set[tuple[str, str]] = set()
         self._due: dict[tuple[str, str], float] = {}
+        self.missed: set[tuple[str, str]] = set()
+        """Stores that were down since a worker last looked at them."""
 
     def down(self, tenant: str, name: str) -> None:
         """A call to it failed in a way that may pass."""
         self._down.add((tenant, name))
+        self.missed.add((tenant, name))
 
     def up(self, tenant: str, name: str) -> None:
         """A call to it went well."""
         self._down.discard((tenant, name))
+
+    def caught_up(self, tenant: str, name: str) -> bool:
+        """Somebody looks at it now; whether it was down since the last time."""
+        missed = (tenant, name) in self.missed
+        self.missed.discard((tenant, name))
+        return missed
 
     @asynccontextmanager
     async def watching(self, tenant: str, stores: Iterable[MemoryBackend]) -> AsyncGenerator[None]:

@@ -72,6 +72,8 @@ class Tools:
     recurrence_count: int = 4
     ranking: Literal["listwise", "pointwise"] = "listwise"
     consolidate_hour: int | None = None
+    watch_every_s: float = 0.0
+    sweep_every_s: float = 0.0
     backends: dict[tuple[str, str], MemoryBackend] = field(default_factory=dict[tuple[str, str], MemoryBackend])
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])

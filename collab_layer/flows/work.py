@@ -17,6 +17,7 @@ from collab_layer.errors import BackendError, CollabError, LayerClosedError, Sta
 from collab_layer.flows import attest, passing
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.nightly import Nightly
+from collab_layer.flows.rounds import Rounds
 from collab_layer.flows.share import lapse
 from collab_layer.flows.spread import spread
 from collab_layer.flows.tools import Tools
@@ -104,8 +105,16 @@ async def drain(tools: Tools, tenant: str) -> int:
 async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
     """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database.
 
-    Once a night, when it is idle, it also tidies each tenant.
+    Once a night, when it is idle, it also tidies each tenant. Now and then it looks at the stores.
     """
+    rounds = Rounds()
+    try:
+        await _run(tools, tenant, wake, rounds)
+    finally:
+        await rounds.stop()
+
+
+async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Rounds) -> None:
     steps, nightly = -1, Nightly()
     while True:
         wake.clear()
@@ -118,6 +127,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                     await tools.in_thread(_fold, tools, name)
                     await lapse(tools, name)
                     await tools.in_thread(passing.end_records, tools, name)
+                    rounds.turn(tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
             if not busy:
@@ -127,6 +137,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
                     await tools.in_thread(tools.log.prune, name, tools.now())
                     busy |= await tools.in_thread(passing.reread, tools, name) > 0
                     busy |= await nightly.turn(tools, name)
+                    rounds.turn(tools, name)
         except LayerClosedError:
             return
         except StoreError as error:
