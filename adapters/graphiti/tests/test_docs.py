@@ -35,6 +35,15 @@ def test_the_readme_runs(falkor, graph, tmp_path):
     assert "nothing known" in march
 
 
+def test_the_example_tells_a_neighbour_what_moved_and_what_held_before(tmp_path):
+    example = Path(__file__).parents[3] / "examples" / "graphiti_moved_database.py"
+    now, march = run([sys.executable, "-W", "ignore", str(example)], tmp_path).split("in March:")
+    assert ("SQLite" in now, "PostgreSQL" in now) == (True, False)
+    past, _, alone = march.partition("March:")
+    assert ("SQLite" in past, "PostgreSQL" in past) == (False, True)
+    assert "June: The orders service stores its data in SQLite" in alone
+
+
 def test_the_command_line_brings_a_graph_in(falkor, graph, store, tmp_path):
     asyncio.run(store().remember(Entity("user", "ann"), [Fact(text="Заказы лежат в SQLite")]))
     settings = [word for one in (f"url={falkor.url}", f"graph={graph}") for word in ("--set", one)]
