@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
     from collab_layer.types.health import Health
     from collab_layer.types.interaction import Interaction
+    from collab_layer.types.lift import Rebuilt
     from collab_layer.types.lineage import Lineage
     from collab_layer.types.notice import Notice
     from collab_layer.types.ranking import Ranking
@@ -48,6 +49,7 @@ _HOME = {
     "Neighbor": "collab_layer.types.facet",
     "Notice": "collab_layer.types.notice",
     "Ranking": "collab_layer.types.ranking",
+    "Rebuilt": "collab_layer.types.lift",
     "RuleDiff": "collab_layer.types.rules",
     "RuleSet": "collab_layer.types.rules",
     "Sharing": "collab_layer.types.scope",
@@ -75,6 +77,7 @@ __all__ = [
     "Neighbor",
     "Notice",
     "Ranking",
+    "Rebuilt",
     "RuleDiff",
     "RuleSet",
     "Sharing",

@@ -29,6 +29,7 @@ from collab_layer.flows import models as models_flow
 from collab_layer.flows import observe as observe_flow
 from collab_layer.flows import publish as publish_flow
 from collab_layer.flows import rank as rank_flow
+from collab_layer.flows import rebuild as rebuild_flow
 from collab_layer.flows import rules as rules_flow
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import Request
@@ -54,6 +55,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lift import Rebuilt
 from collab_layer.types.lineage import MAX_DEPTH, MAX_WIDTH, Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
@@ -642,6 +644,17 @@ class AsyncCollabLayer:
         report = await upkeep.consolidate(tools, self.tenant, dry_run=dry_run, progress=progress)
         self._core.nudge()
         return report
+
+    async def rebuild(self) -> Rebuilt:
+        """Make the edges between things anew, from what owners hold that everybody in the tenant may read.
+
+        `rank` uses them. An erasure removes them, and once a grant they rest on is taken back they
+        are left unused, until they are made again.
+
+        Raises:
+            NotPermittedError: A principal asks; upkeep is the operator's.
+        """
+        return await rebuild_flow.rebuild(self._operator("rebuild the edges of"), self.tenant)
 
     async def refit(self, owners: int = 300) -> dict[str, float]:
         """Fit this tenant's ranking weights on its owners' newest choices, and keep them.

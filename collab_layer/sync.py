@@ -30,6 +30,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lift import Rebuilt
 from collab_layer.types.lineage import Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
@@ -300,6 +301,9 @@ class CollabLayer:
         self, *, dry_run: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> Consolidation:
         return self._loop.run(self._layer.consolidate(dry_run=dry_run, progress=progress))
+
+    def rebuild(self) -> Rebuilt:
+        return self._loop.run(self._layer.rebuild())
 
     def refit(self, owners: int = 300) -> dict[str, float]:
         return self._loop.run(self._layer.refit(owners))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from sqlalchemy import Connection, select
@@ -30,7 +31,7 @@ from collab_layer.stages.curate import curate
 from collab_layer.stages.lessons import lesson
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Evidence
-from collab_layer.types.graph import Candidates, Floats, Vectors
+from collab_layer.types.graph import Candidates, Floats, Ids, Selection, Vectors
 from collab_layer.types.ranking import Ranked, Ranking
 from collab_layer.types.scope import Level, Scope
 
@@ -96,11 +97,11 @@ def _rank(
         vector = None if raw is None else reading.index.centred(raw[None, :])[0]
         hood = neighborhood(reading, opened.focus, query_vector=vector)
         chosen = curate(hood, tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",))
-        laid = candidates(reading, opened.focus, ids, chosen)
+        laid = _laid(tools, reading, opened.focus, ids, chosen)
         # What only others hold is to this reader as unknown as what nobody holds.
         met = (laid.popularity > 0) | np.isin(ids, laid.own.ids) | (laid.candidate_vectors.row >= 0)
         known = [one for one, seen in zip(known, met.tolist(), strict=True) if seen]
-        laid = laid if met.all() else candidates(reading, opened.focus, ids[met], chosen)
+        laid = laid if met.all() else _laid(tools, reading, opened.focus, ids[met], chosen)
         sharing = policy.sharing(reading.connection, reading.tenant)
         columns = stage.features(laid, min_contributors=sharing.min_contributors)
         if vector is not None:
@@ -114,6 +115,12 @@ def _rank(
     place = {one: at for at, one in enumerate(wanted)}
     items.sort(key=lambda item: (-item.score, place[item.entity]))
     return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of), reading.index.generation
+
+
+def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, chosen: Selection) -> Candidates:
+    """What ranking looks at, with the edges between things."""
+    laid = candidates(reading, focus, ids, chosen)
+    return replace(laid, edges=tools.store.related.into(reading, laid.ids, laid.own.ids))
 
 
 def _items(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, injections, notices, policy, spans, syntheses
+from collab_layer.graph import access, injections, item_edges, notices, policy, spans, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
@@ -64,9 +64,13 @@ class Removed:
 
 
 def fence(connection: Connection, tenant: str) -> int:
-    """Raise the tenant's generation; every process reloads, every plan in flight is dropped."""
+    """Raise the tenant's generation; every process reloads, every plan in flight is dropped.
+
+    Edges between things rest on everybody at once: they go, and are made again without what is erased.
+    """
     share_with_erasure(connection, tenant, erasing=True)
     ensure(connection, tenant)
+    item_edges.drop(connection, tenant)
     return connection.execute(
         update(tenants)
         .where(tenants.c.tenant == tenant)

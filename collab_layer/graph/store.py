@@ -14,6 +14,7 @@ from collab_layer.graph import names, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
 from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.item_edges import RelatedThings
 from collab_layer.graph.past import PastIndex
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading
@@ -41,6 +42,7 @@ class GraphStore:
     def __init__(self, database: Database, embedder: str, dim: int) -> None:
         self.database = database
         self.adjacency = Adjacency()
+        self.related = RelatedThings()
         self.embedder, self.dim = embedder, dim
         self._indexes: dict[str, TenantIndex] = {}
         self._lock = threading.Lock()

@@ -375,6 +375,12 @@ relations = _table(
     Index("ix_relations_other", "tenant", "other"),
 )
 
+related = _table(
+    "related",  # which things go together: the edges into each, packed; made for the whole tenant
+    Column("thing", Integer, primary_key=True, autoincrement=False),
+    Column("packed", LargeBinary, nullable=False),
+)
+
 rule_sets = _table(
     "rule_sets",
     Column("hash", String(64), primary_key=True),

@@ -18,7 +18,7 @@ from collab_layer.types.scope import Level
 
 OWN = ("own_centroid", "own_top3", "own_recent")
 """Features that need nobody else."""
-SHARED = ("evidence", "log_lift", "popularity")
+SHARED = ("evidence", "log_lift", "popularity", "item_edges")
 """Features that come from other owners."""
 
 DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
@@ -29,6 +29,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
         "evidence": 0.55,
         "log_lift": 0.0,
         "popularity": 0.0,
+        "item_edges": 0.0,
     }
 )
 """What each standardised feature counts until weights were fitted on the tenant's own cases.
@@ -55,14 +56,15 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
         min_contributors: Owners at the `facets` level that must agree, >= 1.
 
     Returns:
-        Six finite columns of shape (c,), 0 where nothing is known:
+        Seven finite columns of shape (c,), 0 where nothing is known:
         `own_centroid` cosine with the mean of the own things, in [-1, 1];
         `own_top3` mean cosine with the three most similar own things, in [-1, 1];
         `own_recent` as `own_centroid`, weighted `0.5 ** (place / 10)` from the newest;
         `evidence` `ev(x) = sum of w_v over neighbours that hold x`, w summing to 1, in [0, 1];
         `log_lift` `log((ev + 0.25 p + 0.02) / (1.25 p + 0.02))` with p the share of visible
         owners that hold x; 0 for a candidate nobody holds;
-        `popularity` `log(1 + visible holders)`, >= 0.
+        `popularity` `log(1 + visible holders)`, >= 0;
+        `item_edges` sum of the edges into x from own things, >= 0.
 
     Raises:
         InputError: `min_contributors` is below 1.
@@ -79,8 +81,13 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
     holders = _holders(candidates, held, min_contributors)
     share = np.minimum(holders / max(candidates.owners_visible, 1), 1.0)
     lift = np.log((evidence + PRIOR_SHARE * share + PRIOR_FLOOR) / ((1.0 + PRIOR_SHARE) * share + PRIOR_FLOOR))
-    columns = {**own, "evidence": evidence, "log_lift": np.where(holders > 0, lift, 0.0)}
-    return {name: _finite(column) for name, column in {**columns, "popularity": np.log1p(holders)}.items()}
+    shared = {
+        "evidence": evidence,
+        "log_lift": np.where(holders > 0, lift, 0.0),
+        "popularity": np.log1p(holders),
+        "item_edges": _edges(candidates),
+    }
+    return {name: _finite(column) for name, column in {**own, **shared}.items()}
 
 
 def rank(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
@@ -145,6 +152,8 @@ def rationale(raw: Mapping[str, float], *, holders: int) -> str:
         said.append("it is like the entity's own things")
     elif own <= -0.1:
         said.append("it is unlike the entity's own things")
+    if raw.get("item_edges", 0.0) > 0:
+        said.append("it goes with things the entity has")
     if raw.get("instruction", 0.0) >= 0.1:
         said.append("it fits the instruction")
     return "; ".join(said) or "nothing known speaks for or against it"
@@ -216,6 +225,13 @@ def _evidence(candidates: Candidates, countable: Bools) -> Floats:
     share = weight / total if total > 0 else weight
     held = np.bincount(pairs[0], weights=share[pairs[1]], minlength=len(candidates.ids))
     return np.minimum(held.astype(np.float64), 1.0)
+
+
+def _edges(candidates: Candidates) -> Floats:
+    """What the own things say for each candidate; nothing speaks for itself."""
+    pairs = candidates.edges
+    weight = np.where(candidates.own.ids[pairs.own] == candidates.ids[pairs.candidate], 0.0, _finite(pairs.weight))
+    return np.bincount(pairs.candidate, weights=weight, minlength=len(candidates.ids)).astype(np.float64)
 
 
 def _holders(candidates: Candidates, countable: Bools, min_contributors: int) -> Floats:

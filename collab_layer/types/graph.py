@@ -252,6 +252,71 @@ class Corpus:
 
 
 @dataclass(frozen=True, slots=True)
+class ItemEdges:
+    """Edges between things, e of them: `other` speaks for `thing`.
+
+    Attributes:
+        thing, other: Ids, shape (e,), ordered by thing, the strongest first.
+        weight: > 0, shape (e,); comparable among edges that were made together.
+        method: How they were made.
+        owners: Owners they rest on.
+    """
+
+    thing: Ids
+    other: Ids
+    weight: Floats
+    method: str
+    owners: int
+
+    def __len__(self) -> int:
+        return len(self.thing)
+
+    @classmethod
+    def empty(cls, method: str = "none") -> ItemEdges:
+        """No edges."""
+        zero = np.zeros(0, np.int64)
+        return cls(zero, zero, np.zeros(0), method, 0)
+
+    def into(self, things: Ids, held: Ids) -> EdgePairs:
+        """The edges into some things from others that are held; ids in `held` are unique."""
+        first, last = np.searchsorted(self.thing, things), np.searchsorted(self.thing, things, side="right")
+        spans = [slice(*span) for span in zip(first.tolist(), last.tolist(), strict=True)]
+        other = np.concatenate([self.other[:0], *(self.other[span] for span in spans)])
+        weight = np.concatenate([self.weight[:0], *(self.weight[span] for span in spans)])
+        return pairs_of(np.repeat(np.arange(len(things)), last - first), other, weight, held)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePairs:
+    """Edges that matter in one ranking, q of them.
+
+    Attributes:
+        candidate, own: Rows of the candidate and of the own thing that speaks for it, shape (q,).
+        weight: > 0, shape (q,).
+    """
+
+    candidate: Rows
+    own: Rows
+    weight: Floats
+
+    @classmethod
+    def empty(cls) -> EdgePairs:
+        """None."""
+        zero = np.zeros(0, np.int32)
+        return cls(zero, zero, np.zeros(0))
+
+
+def pairs_of(row: Ids, other: Ids, weight: Floats, held: Ids) -> EdgePairs:
+    """Those of some edges whose other end is held, as rows."""
+    if not len(held) or not len(row):
+        return EdgePairs.empty()
+    order = np.argsort(held)
+    at = np.minimum(np.searchsorted(held[order], other), len(held) - 1)
+    hit = held[order][at] == other
+    return EdgePairs(row[hit].astype(np.int32), order[at[hit]].astype(np.int32), weight[hit])
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """What ranking looks at: c candidates, m own holdings, k neighbours.
 
@@ -264,6 +329,7 @@ class Candidates:
         hold_weight: Weight of each such pair, shape (q,).
         popularity: Visible holders of each candidate, shape (c,), >= 0.
         owners_visible: Owners that count for popularity, >= 1.
+        edges: From own things to candidates.
     """
 
     ids: Ids
@@ -278,6 +344,7 @@ class Candidates:
     hold_weight: Floats
     popularity: Floats
     owners_visible: int
+    edges: EdgePairs = field(default_factory=EdgePairs.empty)
 
 
 __all__ = [
@@ -286,9 +353,11 @@ __all__ = [
     "Corpus",
     "Counts",
     "Draft",
+    "EdgePairs",
     "Edges",
     "Floats",
     "Ids",
+    "ItemEdges",
     "Levels",
     "Neighborhood",
     "Rows",
@@ -296,4 +365,5 @@ __all__ = [
     "Snippet",
     "VectorView",
     "Vectors",
+    "pairs_of",
 ]

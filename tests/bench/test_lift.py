@@ -132,7 +132,10 @@ def test_isolated_memory_uses_own_features_only():
 def test_weights_do_not_depend_on_the_trials_that_are_scored():
     answered = synthetic(100, sharing_helps=True)
     one = by_name(lift.score("x", answered, 2))
-    scored = [Answered(a.trial, a.raw if a.trial.fitting else dict.fromkeys(a.raw, np.zeros(6))) for a in answered]
+    scored = [
+        Answered(a.trial, a.raw if a.trial.fitting else dict.fromkeys(a.raw, np.zeros(len(lift.FEATURES))))
+        for a in answered
+    ]
     two = by_name(lift.score("x", scored, 2))
     names = [name for name in one if ".weight." in name]
     assert [one[name].value for name in names] == [two[name].value for name in names]

@@ -72,3 +72,14 @@ def test_every_kind_of_change_has_words_for_people_and_a_field_in_the_report() -
     assert set(CHANGES) <= set(Consolidation.model_fields)
     whole = Consolidation(**dict.fromkeys(CHANGES, 1), owners=9)
     assert whole.changes == dict.fromkeys(CHANGES, 1)
+
+
+def test_edges_between_things_are_made_by_a_command(collab: Cli) -> None:
+    assert collab.json("rebuild") == {
+        "edges": 0,
+        "things": 0,
+        "owners": 0,
+        "method": "none",
+        "seconds": pytest.approx(0, abs=60),
+    }
+    assert "everybody may read" in collab("rebuild")

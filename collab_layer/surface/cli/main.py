@@ -18,6 +18,7 @@ from collab_layer.surface.cli import (
     demo,
     governing,
     info,
+    learning,
     reading,
     receipt,
     rules,
@@ -67,7 +68,21 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_globals)
-    for room in (demo, reading, sharing, receipt, governing, working, upkeep, serving, info, rules, spending, bench):
+    for room in (
+        demo,
+        reading,
+        sharing,
+        receipt,
+        governing,
+        working,
+        upkeep,
+        learning,
+        serving,
+        info,
+        rules,
+        spending,
+        bench,
+    ):
         room.register(app)
     return app
 

@@ -1,0 +1,101 @@
+"""Who holds what to edges between things, for the whole tenant.
+
+load:   every holding of the owners that everybody in the tenant may read (`governance.commons`);
+stages: `item_edges`;
+save:   all edges in one transaction, unless something was erased meanwhile.
+
+An owner that lets only some read it moves no edge, whoever reads: an edge is made once, and each
+of its readers could have read each owner behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from sqlalchemy import Connection
+
+from collab_layer.errors import StoreConflictError
+from collab_layer.flows.tools import Tools
+from collab_layer.governance.commons import commons
+from collab_layer.graph import item_edges as stored
+from collab_layer.graph import policy, upkeep
+from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.item_edges import Made
+from collab_layer.stages.item_edges import Holdings, item_edges
+from collab_layer.types.graph import ItemEdges
+from collab_layer.types.lift import Rebuilt
+from collab_layer.types.scope import Level
+
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What edges may be made of, and until when."""
+
+    held: Holdings
+    minimum: int
+    until: int
+
+
+async def rebuild(tools: Tools, tenant: str) -> Rebuilt:
+    """Make the tenant's edges between things anew.
+
+    Raises:
+        StoreConflictError: Something was erased each time they were ready.
+    """
+    return await tools.in_thread(_rebuild, tools, tenant)
+
+
+def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int | None, *, but: int = 0) -> Shared:
+    """Holdings that may move edges, under today's grants: at the present, or as they were.
+
+    Args:
+        tools: The layer's parts.
+        connection: One snapshot; `index` was refreshed in it, and its lock is held.
+        index: The tenant's.
+        as_of: A moment; None is the present.
+        but: An owner that is left out.
+    """
+    now = tools.now()
+    open_to_all = commons(policy.rows(connection, index.tenant), now)
+    owner, thing = stored.holdings(connection, index.tenant, as_of, now)
+    level = open_to_all.levels(owner, index.is_owner(owner))
+    keep = (level > Level.NONE) & ~index.is_owner(thing) & (owner != but)
+    held = Holdings(owner[keep], thing[keep], level[keep] == Level.FACETS)
+    return Shared(held, policy.sharing(connection, index.tenant).min_contributors, open_to_all.until)
+
+
+def _rebuild(tools: Tools, tenant: str) -> Rebuilt:
+    begun = perf_counter()
+    for _ in range(TRIES):
+        found = _once(tools, tenant)
+        if found is not None:
+            things = len(np.unique(np.concatenate([found.thing, found.other])))
+            method = found.method if len(found) else "none"
+            seconds = perf_counter() - begun
+            return Rebuilt.model_validate(
+                {"edges": len(found), "things": things, "owners": found.owners, "method": method, "seconds": seconds}
+            )
+    raise StoreConflictError(str(tools.store.database.label), "something was erased meanwhile; rebuild again")
+
+
+def _once(tools: Tools, tenant: str) -> ItemEdges | None:
+    """One try; None if something was erased between reading and writing."""
+    index, now = tools.store.index(tenant), tools.now()
+    with tools.store.database.read() as connection:
+        with index.lock:
+            index.refresh(connection, now)
+            of = shared(tools, connection, index, None)
+        fence = upkeep.fence(connection, tenant)
+    found = item_edges(of.held, minimum=of.minimum)
+    made = Made(now, *fence, of.until, of.minimum, found.owners, len(np.unique(found.thing)), found.method)
+    behind, first = np.unique(of.held.owner, return_index=True)
+    levels = np.where(of.held.facets[first], np.int8(Level.FACETS), np.int8(Level.RECORDS)).astype(np.int8)
+    with tools.store.database.write() as connection:
+        return found if stored.save(connection, tenant, made, found, behind, levels) else None
+
+
+__all__ = ["Shared", "rebuild", "shared"]
