@@ -7,16 +7,12 @@ Never: a guess. Anything unexpected is a `DataSetError` before any work begins.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import hashlib
-import io
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from collab_layer.bench.files import digest, folder_names, integer, read, require, short, table
 from collab_layer.errors import DataSetError
 
 LIKED = 4.0
@@ -69,9 +65,7 @@ def load(folder: Path) -> DataSet:
     Raises:
         DataSetError: No such folder, no known set in it, or a damaged file; one sentence says which.
     """
-    if not folder.is_dir():
-        raise DataSetError(f"`{folder}` is not a folder; pass the folder the set was unpacked into")
-    names = {path.name for path in folder.iterdir() if path.is_file()}
+    names = folder_names(folder)
     ratings = next((name for name in ("ratings.csv", "ratings.csv.gz") if name in names), None)
     if DETAIL in names or names & set(SPLITS):
         return _checked(_sequences(folder, names))
@@ -96,11 +90,11 @@ def _checked(data: DataSet) -> DataSet:
 
 
 def _sequences(folder: Path, names: set[str]) -> DataSet:
-    _require(folder, names, (*SPLITS, DETAIL))
-    files = {name: _read(folder / name) for name in (*SPLITS, DETAIL)}
+    require(folder, names, (*SPLITS, DETAIL))
+    files = {name: read(folder / name) for name in (*SPLITS, DETAIL)}
     texts: dict[int, str] = {}
-    for line, row in _table(DETAIL, files[DETAIL], ("movie_id", "title", "genres", "summary")):
-        item = _integer(DETAIL, line, row["movie_id"])
+    for line, row in table(DETAIL, files[DETAIL], ("movie_id", "title", "genres", "summary")):
+        item = integer(DETAIL, line, row["movie_id"])
         if item in texts:
             raise DataSetError(f"`{DETAIL}` line {line}: movie {item} appears twice")
         texts[item] = _described(row["title"], row["genres"], row["summary"])
@@ -114,13 +108,13 @@ def _sequences(folder: Path, names: set[str]) -> DataSet:
     for user, held in items.items():
         _plausible(user, held, texts)
     histories = {user: _in_order(held) for user, held in items.items()}
-    return DataSet("ml1m", False, texts, histories, _digest(files))
+    return DataSet("ml1m", False, texts, histories, digest(files))
 
 
 def _lists(name: str, text: str) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for line, content in enumerate(text.splitlines(), start=1):
-        numbers = [_integer(name, line, word) for word in content.split()]
+        numbers = [integer(name, line, word) for word in content.split()]
         if not numbers:
             continue
         if numbers[0] in found:
@@ -151,18 +145,18 @@ def _in_order(held: Sequence[int]) -> list[Event]:
 def _ratings(folder: Path, names: set[str], ratings: str | None) -> DataSet:
     if ratings is None:
         raise DataSetError(f"`{folder}` lacks ratings.csv (or ratings.csv.gz)")
-    _require(folder, names, (MOVIES,))
-    files = {name: _read(folder / name) for name in (MOVIES, ratings)}
+    require(folder, names, (MOVIES,))
+    files = {name: read(folder / name) for name in (MOVIES, ratings)}
     texts: dict[int, str] = {}
-    for line, row in _table(MOVIES, files[MOVIES], ("movieId", "title", "genres")):
-        item = _integer(MOVIES, line, row["movieId"])
+    for line, row in table(MOVIES, files[MOVIES], ("movieId", "title", "genres")):
+        item = integer(MOVIES, line, row["movieId"])
         if item in texts:
             raise DataSetError(f"`{MOVIES}` line {line}: movie {item} appears twice")
         texts[item] = _described(row["title"], row["genres"], "")
     seen: set[tuple[int, int]] = set()
     likes: dict[int, list[Event]] = {}
-    for line, row in _table(ratings, files[ratings], ("userId", "movieId", "rating", "timestamp")):
-        user, item = _integer(ratings, line, row["userId"]), _integer(ratings, line, row["movieId"])
+    for line, row in table(ratings, files[ratings], ("userId", "movieId", "rating", "timestamp")):
+        user, item = integer(ratings, line, row["userId"]), integer(ratings, line, row["movieId"])
         if (user, item) in seen:
             raise DataSetError(f"`{ratings}` line {line}: user {user} rated movie {item} twice")
         if item not in texts:
@@ -172,7 +166,7 @@ def _ratings(folder: Path, names: set[str], ratings: str | None) -> DataSet:
         if _stars(ratings, line, row["rating"]) >= LIKED:
             likes.setdefault(user, []).append(Event(item, at))
     histories = {user: sorted(events, key=lambda event: (event.at, event.item)) for user, events in likes.items()}
-    return DataSet("mls", True, texts, histories, _digest(files))
+    return DataSet("mls", True, texts, histories, digest(files))
 
 
 def _stars(name: str, line: int, word: str) -> float:
@@ -181,69 +175,15 @@ def _stars(name: str, line: int, word: str) -> float:
     except ValueError:
         stars = -1.0
     if not 0.5 <= stars <= 5.0:
-        raise DataSetError(f"`{name}` line {line}: {_short(word)} is no rating from 0.5 to 5")
+        raise DataSetError(f"`{name}` line {line}: {short(word)} is no rating from 0.5 to 5")
     return stars
 
 
 def _moment(name: str, line: int, word: str) -> datetime:
-    seconds = _integer(name, line, word)
+    seconds = integer(name, line, word)
     if not 0 < seconds < 4_102_444_800:  # until 2100
-        raise DataSetError(f"`{name}` line {line}: {_short(word)} is no time in seconds since 1970")
+        raise DataSetError(f"`{name}` line {line}: {short(word)} is no time in seconds since 1970")
     return datetime.fromtimestamp(seconds, UTC)
-
-
-# -- files --------------------------------------------------------------------------------
-
-
-def _require(folder: Path, names: set[str], wanted: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise DataSetError(f"`{folder}` lacks {', '.join(missing)}")
-
-
-def _read(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-        if path.suffix == ".gz":
-            raw = gzip.decompress(raw)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataSetError(f"`{path.name}` is no complete gzip file; download it again") from error
-    except OSError as error:
-        raise DataSetError(f"`{path.name}` cannot be read: {error.strerror or error}") from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataSetError(f"`{path.name}` is not UTF-8 (byte {error.start}); download it again") from error
-    if not text.strip():
-        raise DataSetError(f"`{path.name}` is empty")
-    return text
-
-
-def _table(name: str, text: str, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows with their line numbers; every row has every column."""
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        missing = [column for column in columns if column not in (reader.fieldnames or ())]
-        if missing:
-            raise DataSetError(
-                f"`{name}` has no column {', '.join(missing)}; it has {', '.join(reader.fieldnames or ())}"
-            )
-        count = 0
-        for row in reader:
-            if None in row or any(value is None for value in row.values()):  # pyright: ignore[reportUnnecessaryComparison, reportUnnecessaryContains]
-                raise DataSetError(f"`{name}` line {reader.line_num}: the number of fields differs from the header")
-            count += 1
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise DataSetError(f"`{name}` line {reader.line_num}: {error}") from error
-    if not count:
-        raise DataSetError(f"`{name}` has a header but no rows")
-
-
-def _integer(name: str, line: int, word: str) -> int:
-    if not (word.isascii() and word.isdigit() and len(word) <= 15):
-        raise DataSetError(f"`{name}` line {line}: {_short(word)} is no whole number")
-    return int(word)
 
 
 def _described(title: str, genres: str, summary: str) -> str:
@@ -254,20 +194,6 @@ def _described(title: str, genres: str, summary: str) -> str:
     if summary.strip():
         parts.append(summary.strip())
     return " ".join(parts)
-
-
-def _digest(files: Mapping[str, str]) -> str:
-    """Over names and decoded contents, so that a gzipped copy has the digest of the plain one."""
-    total = hashlib.sha256()
-    for name in sorted(files):
-        content = files[name].encode()
-        total.update(f"{name.removesuffix('.gz')}\0{len(content)}\0".encode())
-        total.update(content)
-    return total.hexdigest()
-
-
-def _short(word: str) -> str:
-    return repr(word if len(word) <= 40 else f"{word[:40]}…")
 
 
 __all__ = ["LIKED", "MIN_HISTORY", "DataSet", "Event", "load"]

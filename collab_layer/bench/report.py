@@ -44,6 +44,11 @@ class Row:
             text += ", interval above 0"
         return Row(self.name, self.value, self.low, self.high, self.unit, text, reached)
 
+    def not_below(self, bar: float) -> Row:
+        """The same row with a bar for the lower end of its interval."""
+        reached = self.low is not None and self.low >= bar
+        return Row(self.name, self.value, self.low, self.high, self.unit, f"lower bound >= {bar:g}", reached)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

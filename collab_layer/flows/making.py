@@ -7,6 +7,7 @@ Out:  `Made` pairs: the facet as its reader sees it, and the item to store for i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import log1p
 
 import numpy as np
@@ -17,6 +18,7 @@ from collab_layer.governance.publish import Decision, Published, decide, epoch_o
 from collab_layer.graph import derived, names, policy
 from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.derived import Item, item_id
+from collab_layer.graph.linked import links_of
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
@@ -69,6 +71,8 @@ class Maker:
         laid = corpus(reading, self.opened.focus, wanted, vector, known)
         if laid is None:
             return []
+        if self.tools.replays.pay(reading, self.opened.focus):
+            laid = replace(laid, held=links_of(reading, laid.cards))
         scores = rank_records(laid)
         order = [int(row) for row in laid.best_first(scores) if np.isfinite(scores[row])]
         order = order[: max(12, self.budget_tokens // LEAST_LESSON)]

@@ -13,6 +13,7 @@ from collab_layer.errors import LayerClosedError
 from collab_layer.flows.arrived import Arrived
 from collab_layer.flows.injections import Entry, InjectionLog
 from collab_layer.flows.keys import KeyFile
+from collab_layer.flows.replay import Replays
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.standing import Standing
 from collab_layer.graph.reader import Reading
@@ -80,6 +81,7 @@ class Tools:
     """(tenant, entity) whose next batch no model is asked about: its last answer came to nothing."""
     arrived: Arrived = field(default_factory=Arrived)
     standing: Standing = field(default_factory=Standing)
+    replays: Replays = field(default_factory=Replays)
 
     def scorer_of(self, reading: Reading) -> Scorer:
         """The curation rules of the tenant that is read: its own choice, else the deployment's."""

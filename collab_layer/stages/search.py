@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from collab_layer.types.graph import Bools, Corpus, Floats, Ids
+from collab_layer.stages.feedback import ALIKE, feedback, link_rows
+from collab_layer.types.graph import Bools, Corpus, Floats, Ids, Rows
 
 K1 = 1.2
 B = 0.75
@@ -20,6 +21,8 @@ LINK_WEIGHT = 0.5
 FLOOR = 0.35
 """Cosine from which a record without a telling shared word may stand: with the built-in
 embedder one in a thousand pairs of unrelated texts is above it."""
+FEEDBACK_WEIGHT = 0.5
+"""Of what the best hits are about, where a replay says that it pays. Source: docs/evidence/tickets.md."""
 RELATIVE_FLOOR = 0.5
 """The same, as a part of the pool's best cosine."""
 WORD_SHARE = 0.15
@@ -69,6 +72,9 @@ def relevant(corpus: Corpus, *, floor: float = FLOOR) -> Bools:
 def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: float = FLOOR) -> Floats:
     """Score records: z(BM25) + z(similarity) + link_weight * z(link cosine).
 
+    Where the corpus says what its records link to, the links of the best hits vote: records linked
+    alike stand too, and half of z(cosine with the vote) is added.
+
     A thread competes as one: it has its members' highest value in each column, and the member
     that is best by itself (the newest of equals) stands for it. z is over the threads; a column without
     spread gives 0.
@@ -90,16 +96,27 @@ def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: flo
     rows = np.flatnonzero(relevant(corpus, floor=floor))
     if not len(rows):
         return out
-    columns = np.stack([bm25(corpus)[rows], corpus.similarity[rows], corpus.link_cosine[rows]])
+    columns = np.stack([bm25(corpus), corpus.similarity, corpus.link_cosine])
     weights = np.array([1.0, 1.0, link_weight])
-    alone = weights @ _z(columns)
+    standing, scores = _by_thread(corpus, columns, weights, rows)
+    if corpus.held:
+        near = feedback(link_rows(corpus.held), standing[np.lexsort((corpus.cards[standing], -scores))])
+        rows = np.union1d(rows, np.flatnonzero(near >= ALIKE))
+        columns, weights = np.vstack([columns, near]), np.append(weights, FEEDBACK_WEIGHT)
+        standing, scores = _by_thread(corpus, columns, weights, rows)
+    out[standing] = scores
+    return out
+
+
+def _by_thread(corpus: Corpus, columns: Floats, weights: Floats, rows: Rows | Ids) -> tuple[Ids, Floats]:
+    """The member of each thread that stands for it, and the thread's score."""
+    alone = weights @ _z(columns[:, rows])
     order = corpus.best_first(alone, rows)
     _, first, member = np.unique(corpus.thread[rows][order], return_index=True, return_inverse=True)
-    pooled = np.full((3, len(first)), -np.inf)
-    for column, values in zip(pooled, columns[:, order], strict=True):
+    pooled = np.full((len(columns), len(first)), -np.inf)
+    for column, values in zip(pooled, columns[:, rows][:, order], strict=True):
         np.maximum.at(column, member, values)
-    out[rows[order][first]] = weights @ _z(pooled)
-    return out
+    return rows[order][first].astype(np.int64), weights @ _z(pooled)
 
 
 def _z(columns: Floats) -> Floats:

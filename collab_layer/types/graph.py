@@ -225,6 +225,7 @@ class Corpus:
         link_cosine: idf-cosine with the links the caller passed, shape (r,); zeros if none.
         thread: Records with the same value belong together, shape (r,).
         at: When each was said; of records equal in all else the newest comes first. Ids decide if None.
+        held: Links of each record, where they may help to rank; empty where they may not.
     """
 
     cards: Ids
@@ -238,6 +239,7 @@ class Corpus:
     link_cosine: Floats
     thread: Ids
     at: Counts | None = None
+    held: Sequence[tuple[int, ...]] = ()
 
     def best_first(self, scores: Floats, rows: Rows | Ids | None = None) -> Ids:
         """Rows by score, highest first; then the newest, then by id.

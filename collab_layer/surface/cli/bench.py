@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from collab_layer.errors import InputError
+from collab_layer.surface.cli.bench_show import show, teller
+from collab_layer.surface.cli.bench_tasks import register as register_tasks
 from collab_layer.surface.cli.options import Json
-from collab_layer.surface.cli.output import console, emit, progress, remark, table
+from collab_layer.surface.cli.output import progress, remark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.progress import Progress, TaskID
-
     from collab_layer.bench.report import Report
 
 Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="An evaluation set as its publisher lays it out.")]
@@ -32,6 +30,7 @@ def register(app: typer.Typer) -> None:
     bench.command("lift")(lift)
     bench.command("prompts")(prompts)
     bench.command("triggers")(triggers)
+    register_tasks(bench)
     app.add_typer(bench, name="bench")
 
 
@@ -56,7 +55,7 @@ def lift(
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
         return measure(data, seeds=seeds, as_json=as_json)
-    return _print(asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed)), as_json)
+    return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed)), as_json)
 
 
 def prompts(
@@ -69,8 +68,8 @@ def prompts(
     from collab_layer.bench import prompts as measured
 
     with progress() as bar:
-        report = asyncio.run(measured.measure(data, users=users, seed=seed, progress=_teller(bar)))
-    _print(report, as_json)
+        report = asyncio.run(measured.measure(data, users=users, seed=seed, progress=teller(bar)))
+    show(report, as_json)
 
 
 def triggers(
@@ -85,30 +84,8 @@ def triggers(
     from collab_layer.bench import triggers as measured
 
     with progress() as bar:
-        report = asyncio.run(measured.compare(range(seed, seed + seeds), progress=_teller(bar)))
-    _print(report, as_json)
-
-
-def _print(report: Report, as_json: bool) -> None:
-    """The rows; exit status 1 where one misses its bar."""
-    if as_json:
-        emit(report.to_json())
-    else:
-        rows = [(row.name, row.value, row.low, row.high, row.unit, row.bar or "") for row in report.rows]
-        console().print(table(report.command, ("figure", "value", "low", "high", "unit", "bar"), rows))
-    if not report.ok:
-        raise typer.Exit(1)
-
-
-def _teller(bar: Progress) -> Callable[[str, int, int], None]:
-    tasks: dict[str, TaskID] = {}
-
-    def tell(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            tasks[what] = bar.add_task(what, total=total)
-        bar.update(tasks[what], completed=done, total=total)
-
-    return tell
+        report = asyncio.run(measured.compare(range(seed, seed + seeds), progress=teller(bar)))
+    show(report, as_json)
 
 
 async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, seed: int) -> Report:
@@ -132,7 +109,7 @@ async def _ablation(data: Path, reasoning: str, memory: str | None, users: int, 
                 None if asked is None else asked.model,
                 users=users,
                 seed=seed,
-                progress=_teller(bar),
+                progress=teller(bar),
             )
     finally:
         for one in models.values():

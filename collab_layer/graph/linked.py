@@ -1,0 +1,56 @@
+"""The links of records that may tell which records are alike, as a reader may see them.
+
+In:   a `Reading`, already cut to its audience.
+Out:  links by record, topics left out: those were read from the same words that text is ranked by.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from sqlalchemy import select
+
+from collab_layer.graph.reader import Reading
+from collab_layer.graph.tables import cards
+from collab_layer.types.graph import Ids, Rows
+from collab_layer.types.scope import Level
+
+SAMPLE, BLOCK = 256, 32
+"""Newest records that a replay looks at; it is repeated when so many have come since."""
+_TOPIC = "topic:"
+
+
+def links_of(reading: Reading, ids: Ids) -> list[tuple[int, ...]]:
+    """What each record refers to, ascending, in the order given."""
+    c, held = cards.c, dict[int, tuple[int, ...]]()
+    wanted: list[int] = ids.tolist()
+    names = reading.index.names
+    for start in range(0, len(wanted), 400):
+        query = select(c.id, c.links).where(
+            c.tenant == reading.tenant, c.id.in_(wanted[start : start + 400]), c.quarantine.is_(None)
+        )
+        for row in reading.connection.execute(query):
+            links: list[int] = json.loads(row.links)
+            held[row.id] = tuple(
+                sorted({one for one in links if one < len(names) and not names[one].startswith(_TOPIC)})
+            )
+    return [held.get(id_, ()) for id_ in wanted]
+
+
+def newest_readable(reading: Reading, focus: int) -> Rows:
+    """Rows of the newest records with a vector that others let the reader quote, oldest first.
+
+    The newest few are left out, so that the same rows are meant until `BLOCK` more have come.
+    """
+    held = reading.index.cards
+    readable = held.alive & held.has_vector & (held.length > 0) & (held.owner != focus)
+    readable &= held.valid_to > reading.now
+    readable &= reading.audience.levels(held.owner, reading.index.is_owner(held.owner)) >= Level.RECORDS
+    rows = np.flatnonzero(readable)
+    order = rows[np.lexsort((held.id[rows], held.at[rows]))]
+    settled = order[: len(order) - len(order) % BLOCK]
+    return settled[-SAMPLE:].astype(np.int32)
+
+
+__all__ = ["BLOCK", "SAMPLE", "links_of", "newest_readable"]

@@ -1,0 +1,100 @@
+"""Our layer behind the two calls of a contestant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, LayerStore, Store, named_stores
+from collab_layer.errors import InputError
+
+NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(days=1)
+FIX = "The VPN drops on macOS after sleep" + ENDED + "reset the network profile"
+
+
+def story(told: Callable[[], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """A test that awaits."""
+
+    def test() -> None:
+        asyncio.run(told())
+
+    return test
+
+
+def sources(items: list) -> list[str]:
+    return [one for item in items for one in item.sources]
+
+
+@story
+async def test_what_another_added_for_everyone_is_found_and_named() -> None:
+    async with LayerStore() as store:
+        assert isinstance(store, Store)
+        id_ = await store.add("agent:a", FIX, ["decision:reset"], NOON, EVERYONE)
+        items = await store.context("agent:b", "VPN drops on my macOS laptop", LATER, 400)
+        assert sources(items) == [id_]
+        assert "reset the network profile" in items[0].text
+        assert sum(item.tokens for item in items) <= 400
+
+
+@story
+async def test_without_sharing_only_the_own_records_are_found() -> None:
+    async with LayerStore("own") as store:
+        theirs = await store.add("agent:a", FIX, [], NOON, EVERYONE)
+        mine = await store.add("agent:b", "The VPN drops on macOS in trains" + ENDED + "wait", [], NOON, EVERYONE)
+        found = sources(await store.context("agent:b", "VPN drops on macOS", LATER, 400))
+        assert found == [mine]
+        assert theirs not in found
+
+
+@story
+async def test_a_private_record_reaches_its_owner_and_nobody_else() -> None:
+    async with LayerStore() as store:
+        id_ = await store.add("agent:a", FIX, [], NOON, PRIVATE)
+        assert sources(await store.context("agent:b", "VPN drops on macOS", LATER, 400)) == []
+        assert sources(await store.context("agent:a", "VPN drops on macOS", LATER, 400)) == [id_]
+
+
+@story
+async def test_records_of_one_moment_are_told_apart() -> None:
+    async with LayerStore() as store:
+        texts = ("VPN drops on macOS", "VPN drops on Windows", "VPN drops on Linux")
+        ids = [await store.add("agent:a", text, [], NOON, EVERYONE) for text in texts]
+        found = sources(await store.context("agent:b", "VPN drops", LATER, 800))
+        assert sorted(found) == sorted(ids)
+
+
+@story
+async def test_nothing_later_than_the_question_is_told() -> None:
+    async with LayerStore() as store:
+        early = await store.add("agent:a", "VPN drops on macOS", [], NOON, EVERYONE)
+        await store.add("agent:a", "VPN drops on Windows", [], LATER + timedelta(days=1), EVERYONE)
+        assert sources(await store.context("agent:b", "VPN drops", LATER, 400)) == [early]
+
+
+@story
+async def test_a_thread_is_told_once() -> None:
+    async with LayerStore() as store:
+        thread = ["thread:1"]
+        await store.add("agent:a", "How do I tag a question about maps?", thread, NOON, EVERYONE)
+        await store.add("agent:b", "Tag a question about maps with cartography", thread, NOON, EVERYONE)
+        items = await store.context("agent:c", "tag a question about maps", LATER, 800)
+        assert len([item for item in items if item.sources]) == 1
+
+
+def test_a_store_is_named_and_found() -> None:
+    found = named_stores(["mine=collab_layer.bench.stores:LayerStore"])
+    assert isinstance(found["mine"](), LayerStore)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["LayerStore", "x=nowhere:Store", "x=collab_layer.bench.stores:nothing", "x=collab_layer.bench.stores:ENDED",
+     "ours=collab_layer.bench.stores:LayerStore", "a b=collab_layer.bench.stores:LayerStore", "x=:y", ""],
+)  # fmt: skip
+def test_a_store_that_cannot_be_made_is_refused(given: str) -> None:
+    with pytest.raises(InputError):
+        named_stores([given])
