@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collab_layer.layer import AsyncCollabLayer
     from collab_layer.plugins.hookspecs import hookimpl
     from collab_layer.sync import CollabLayer
+    from collab_layer.types.alias import Alias
     from collab_layer.types.answer import Answer
     from collab_layer.types.changed import Changed
     from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collab_layer.types.upkeep import Consolidation
 
 _HOME = {
+    "Alias": "collab_layer.types.alias",
     "Answer": "collab_layer.types.answer",
     "AsyncCollabLayer": "collab_layer.layer",
     "Changed": "collab_layer.types.changed",
@@ -58,6 +60,7 @@ _HOME = {
 """Where each public name lives."""
 
 __all__ = [
+    "Alias",
     "Answer",
     "AsyncCollabLayer",
     "Changed",

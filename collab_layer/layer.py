@@ -20,8 +20,22 @@ from pydantic import ValidationError
 from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
+from collab_layer.flows import (
+    aliases,
+    attest,
+    bring,
+    erase,
+    explain,
+    fit,
+    offer,
+    ready,
+    received,
+    review,
+    share,
+    tokens,
+    work,
+)
 from collab_layer.flows import answer as answer_flow
-from collab_layer.flows import attest, bring, erase, explain, fit, offer, ready, received, review, share, tokens, work
 from collab_layer.flows import changes as changes_flow
 from collab_layer.flows import consolidate as upkeep
 from collab_layer.flows import context as context_flow
@@ -46,6 +60,7 @@ from collab_layer.ports.models import Closes, Embedder, LanguageModel
 from collab_layer.stages import rules
 from collab_layer.stages.features import BUILTIN
 from collab_layer.types.access import NewToken, Token
+from collab_layer.types.alias import Alias
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import Role, RoleHealth, Spent
 from collab_layer.types.changed import Changed
@@ -495,6 +510,34 @@ class AsyncCollabLayer:
         """End a grant at once, or a notice: its words go with it."""
         await publish_flow.revoke(self._alive(), self._scope, _id(grant_id))
         self._core.nudge()
+
+    async def alias(self, entity: EntityLike, principal: EntityLike) -> Alias:
+        """Say that two entities are one principal: they are counted once, wherever principals are counted.
+
+        That is for `min_contributors`, for `delta` and for corroboration; of several aliases one is a
+        neighbour. Grants stay with each entity, and nothing is widened. Aliases of an alias follow it.
+
+        Args:
+            entity: What the principal also acts as.
+            principal: Who is counted for both.
+
+        Raises:
+            NotPermittedError: A principal asks; who is who is the operator's to say.
+        """
+        tools = self._operator("say who is who in")
+        return await aliases.tie(tools, self.tenant, Entity.parse(entity), Entity.parse(principal))
+
+    async def unalias(self, entity: EntityLike) -> None:
+        """Count an alias by itself again.
+
+        Raises:
+            UnknownIdError: It is no alias.
+        """
+        await aliases.untie(self._operator("say who is who in"), self.tenant, Entity.parse(entity))
+
+    async def aliases(self) -> list[Alias]:
+        """Every alias of this tenant with the principal that is counted for it."""
+        return await aliases.listed(self._operator("list the aliases of"), self.tenant)
 
     async def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
         """Erase an entity, a memory, an interaction or a derived item, with all that rests on it.

@@ -21,6 +21,7 @@ from collab_layer.ports.backend import Change, MemoryBackend
 from collab_layer.ports.clock import Clock, system_clock
 from collab_layer.ports.models import Embedder, LanguageModel
 from collab_layer.types.access import NewToken, Token
+from collab_layer.types.alias import Alias
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import RoleHealth, Spent
 from collab_layer.types.changed import Changed
@@ -258,6 +259,15 @@ class CollabLayer:
 
     def revoke(self, grant_id: str) -> None:
         return self._loop.run(self._layer.revoke(grant_id))
+
+    def alias(self, entity: EntityLike, principal: EntityLike) -> Alias:
+        return self._loop.run(self._layer.alias(entity, principal))
+
+    def unalias(self, entity: EntityLike) -> None:
+        return self._loop.run(self._layer.unalias(entity))
+
+    def aliases(self) -> list[Alias]:
+        return self._loop.run(self._layer.aliases())
 
     def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
         return self._loop.run(self._layer.forget(what))

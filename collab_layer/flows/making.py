@@ -78,7 +78,10 @@ class Maker:
         order = order[: max(12, self.budget_tokens // LEAST_LESSON)]
         cards = texts(reading.connection, reading.tenant, [int(laid.cards[row]) for row in order])
         ranked = ((cards.get(int(laid.cards[row])), float(scores[row])) for row in order)
-        return [_snippet(card, score) for card, score in ranked if card is not None and card.text]
+        party = reading.index.aliases
+        return [
+            _snippet(card, score, party.get(card.owner, 0)) for card, score in ranked if card is not None and card.text
+        ]
 
     def lessons(self, found: Sequence[Snippet]) -> list[Made]:
         """Each record as a lesson; in front a facet over them where the budget is small."""
@@ -101,7 +104,11 @@ class Maker:
         drafts = synthesize.facets(read, displays, idf, min_contributors=minimum, delta=delta, max_facets=MAX_FACETS)
         if self.query:
             # What one record alone says is already there as its lesson.
-            drafts = [draft for draft in drafts if len(draft.contributors) > 1 and self._relevant(draft, displays)]
+            drafts = [
+                draft
+                for draft in drafts
+                if len(self.reading.parties(draft.contributors)) > 1 and self._relevant(draft, displays)
+            ]
         free = [draft for draft in drafts if not self._distilled(draft)]
         return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)])
 
@@ -161,29 +168,33 @@ class Maker:
         keys = [key for draft in drafts for key in (draft.key, PAST + draft.key)]
         before = derived.published(reading.connection, reading.tenant, self.opened.reader, keys)
         erased = derived.is_erased(reading.connection, reading.tenant, [item.id for item in before.values()])
-        told = {key: Published(item.principals, item.epoch, item.id in erased) for key, item in before.items()}
+        told = {
+            key: Published(reading.parties(item.principals), item.epoch, item.id in erased)
+            for key, item in before.items()
+        }
         out: list[Made] = []
         for draft in drafts:
             old = before.get(draft.key)
-            choice = self._choice(draft, told, epoch)
+            choice = self._choice(draft, told, epoch, frozenset() if old is None else old.principals)
             if choice is Decision.PUBLISH:
                 out += self.made([draft], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
             elif choice is Decision.KEEP and old is not None:
                 out.append((self.show(old, draft.score), None))
         return out
 
-    def _choice(self, draft: Draft, told: Mapping[str, Published], epoch: int) -> Decision:
+    def _choice(self, draft: Draft, told: Mapping[str, Published], epoch: int, owners: frozenset[int]) -> Decision:
         """What of the past and of the present was told is kept apart, and neither may tell one owner by the other."""
         minimum, past = self.sharing.min_contributors, told.get(PAST + draft.key)
-        last = told.get(draft.key)
-        apart = may_follow(past, draft.contributors, minimum=minimum)
+        last, behind_draft = told.get(draft.key), self.reading.parties(draft.contributors)
+        apart = may_follow(past, behind_draft, minimum=minimum)
         if self.reading.as_of is not None:
-            enough = len(draft.contributors) >= minimum
-            shown = enough and apart and may_follow(last, draft.contributors, minimum=minimum)
+            enough = len(behind_draft) >= minimum
+            shown = enough and apart and may_follow(last, behind_draft, minimum=minimum)
             return Decision.PUBLISH if shown else Decision.WITHHOLD
         behind: frozenset[int] = frozenset() if last is None else last.contributors
-        permitted = frozenset(one for one in behind if self.reading.audience.level(one) > Level.NONE)
-        choice = decide(last, draft.contributors, epoch=epoch, minimum=minimum, permitted=permitted)
+        closed = [one for one in owners if self.reading.audience.level(one) == Level.NONE]
+        permitted = behind - self.reading.parties(closed)
+        choice = decide(last, behind_draft, epoch=epoch, minimum=minimum, permitted=permitted)
         return Decision.WITHHOLD if choice is Decision.PUBLISH and not apart else choice
 
     def _distilled(self, draft: Draft) -> bool:
@@ -245,5 +256,6 @@ def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
     return out, tokens if out else 0
 
 
-def _snippet(card: CardText, score: float) -> Snippet:
-    return Snippet(card_id(card.id), card.owner, Level.RECORDS, score, card.at, card.text, card.links, card.outcome)
+def _snippet(card: CardText, score: float, party: int) -> Snippet:
+    said = (card.at, card.text, card.links, card.outcome)
+    return Snippet(card_id(card.id), card.owner, Level.RECORDS, score, *said, party=party)

@@ -12,7 +12,7 @@ from collab_layer.flows.tools import Tools
 from collab_layer.graph import derived, injections, names
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.ids import number_of
-from collab_layer.graph.tables import cards, entities
+from collab_layer.graph.tables import cards
 from collab_layer.types.entity import Entity
 from collab_layer.types.injection import Injection, Received, Use
 from collab_layer.types.scope import Scope
@@ -53,7 +53,7 @@ def received_each(tools: Tools, connection: Connection, scope: Scope, ids: Seque
 def _told(connection: Connection, scope: Scope, seen: Mapping[str, Sequence[injections.Seen]]) -> dict[str, Receivers]:
     if scope.principal is not None:
         return {id_: _counts(of) for id_, of in seen.items()}
-    called = _names(connection, scope.tenant, [one.entity for of in seen.values() for one in of])
+    called = names.names_of(connection, scope.tenant, [one.entity for of in seen.values() for one in of])
     return {id_: tuple(_named(one, called) for one in of if one.entity in called) for id_, of in seen.items()}
 
 
@@ -93,7 +93,7 @@ def _listed(tools: Tools, scope: Scope, entity: Entity | None, since: datetime |
             if of is None:
                 return []
         rows = injections.listed(connection, tenant, of, start, limit)
-        called = _names(connection, tenant, [id_ for row in rows for id_ in (row.entity, row.principal) if id_])
+        called = names.names_of(connection, tenant, [id_ for row in rows for id_ in (row.entity, row.principal) if id_])
     out: list[Injection] = []
     for row in rows:
         told, asked = called.get(row.entity), called.get(row.principal or 0)
@@ -116,15 +116,3 @@ def _listed(tools: Tools, scope: Scope, entity: Entity | None, since: datetime |
 def _use(text: str) -> Use:
     uses: dict[str, Use] = {"context": "context", "rank": "rank", "answer": "answer"}
     return uses.get(text, "delivery")
-
-
-def _names(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    wanted = sorted(set(ids))
-    e = entities.c
-    for start in range(0, len(wanted), _CHUNK):
-        rows = connection.execute(
-            select(e.id, e.name).where(e.tenant == tenant, e.id.in_(wanted[start : start + _CHUNK]))
-        )
-        found.update((row.id, row.name) for row in rows)
-    return found

@@ -40,6 +40,7 @@ class Desk:
         grants: By the name of their audience.
         fence: Generation and policy of the snapshot.
         stores: Where updates are delivered to.
+        aliases: Principals that count as another one.
     """
 
     connection: Connection
@@ -52,6 +53,7 @@ class Desk:
     delta: float
     salt: str
     stores: Sequence[str]
+    aliases: Mapping[int, int]
 
     def audience(self, owner: int) -> Audience:
         """What a reader may use, whatever it reads for."""
@@ -94,6 +96,7 @@ def open_desk(tools: Tools, connection: Connection, tenant: str, owners: Sequenc
         delta=policy.sharing(connection, tenant).delta,
         salt=names.salt(connection, tenant),
         stores=tools.delivered_to(tenant),
+        aliases=index.aliases,
     )
 
 
@@ -152,7 +155,7 @@ def _tidied(desk: Desk, owner: int, pieces: Sequence[Piece]) -> Tidied:
         return MERGED + id_[1:31]
 
     def decide(of: Sequence[Piece]) -> Tidied:
-        return tidy(of, now=desk.now, delta=desk.delta, grace=GRACE_DAYS * DAY, name=name)
+        return tidy(of, now=desk.now, delta=desk.delta, grace=GRACE_DAYS * DAY, name=name, aliases=desk.aliases)
 
     first = decide(pieces)
     bad = {part for one in first.made.values() if quarantined(one.text) for part in one.parts}

@@ -79,7 +79,7 @@ def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind, made_by: st
         kind=kind,
         text=draft.text,
         confidence=draft.confidence,
-        contributors=len(draft.contributors),
+        contributors=len(reading.parties(draft.contributors)),
         evidence=evidence(reading, draft.sources, draft.quotes, draft.at),
         links=tuple(entity_of(reading, link) for link in draft.links if reading.index.named(link)),
         score=draft.score,

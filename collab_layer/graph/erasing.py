@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, injections, item_edges, notices, policy, spans, syntheses
+from collab_layer.graph import access, aliases, injections, item_edges, notices, policy, spans, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
@@ -194,6 +194,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
     connection.execute(delete(removals).where(removals.c.tenant == tenant, removals.c.owner == id_))
+    aliases.drop(connection, tenant, id_)
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
     removed.add("entities", 1 + _orphans(connection, tenant, around))
 

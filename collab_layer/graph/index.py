@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
+from collab_layer.graph import aliases
 from collab_layer.graph.centring import CentredVectors, key_of, tie_of
 from collab_layer.graph.growing import Growing
 from collab_layer.graph.known import Known
@@ -55,6 +56,7 @@ class TenantIndex:
         self.tenant, self.embedder, self.dim = tenant, embedder, dim
         self.lock = threading.RLock()
         self.policy = 0  # as of the last refresh
+        self.aliases: dict[int, int] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -89,7 +91,10 @@ class TenantIndex:
             select(tenants.c.rev, tenants.c.generation, tenants.c.policy).where(tenants.c.tenant == self.tenant)
         ).first()
         rev, generation = (0, 0) if row is None else (int(row.rev), int(row.generation))
-        self.policy = 0 if row is None else int(row.policy)
+        policy = 0 if row is None else int(row.policy)
+        if policy != self.policy:
+            self.aliases = aliases.of(connection, self.tenant)
+        self.policy = policy
         moved_on = now is not None and (now >= self._next_end or now < self._now)
         if rev == self.rev and generation == self.generation and not moved_on:
             self._now = self._now if now is None else now
@@ -269,6 +274,12 @@ class TenantIndex:
     def named(self, id_: int) -> bool:
         """Whether a dense id has a name; that of a forgotten entity has none."""
         return 0 <= id_ < len(self.names) and bool(self.names[id_])
+
+    def party(self, ids: Ids) -> Ids:
+        """Who is counted for each entity: its principal where it is an alias, else itself."""
+        if not self.aliases:
+            return ids
+        return np.array([self.aliases.get(id_, id_) for id_ in ids.tolist()], np.int64)
 
     def owners(self) -> Ids:
         """Every owner."""

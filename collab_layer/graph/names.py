@@ -10,7 +10,7 @@ it and not from the one told first: events may arrive late.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,19 @@ def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str,
             )
         )
         found.update((name, id_) for name, id_ in rows)
+    return found
+
+
+def names_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, str]:
+    """The names of those ids that have one."""
+    found: dict[int, str] = {}
+    wanted = sorted(set(ids))
+    e = entities.c
+    for start in range(0, len(wanted), _CHUNK):
+        rows = connection.execute(
+            select(e.id, e.name).where(e.tenant == tenant, e.id.in_(wanted[start : start + _CHUNK]))
+        )
+        found.update((row.id, row.name) for row in rows)
     return found
 
 

@@ -7,7 +7,7 @@ Out:  `Neighborhood`, `Corpus`, `Candidates`, `Snippet`s, all cut to the audienc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +66,21 @@ class Reading:
 
     def counted(self, ids: Ids) -> int:
         """How many of these owners may be counted: those that share only facets not unless they are enough."""
-        return self.counted_levels(self.audience.levels(ids, self.index.is_owner(ids)))
+        return self.counted_levels(self.audience.levels(ids, self.index.is_owner(ids)), ids)
 
-    def counted_levels(self, levels: Levels) -> int:
-        """The same, of levels."""
+    def counted_levels(self, levels: Levels, ids: Ids) -> int:
+        """The same, where their levels are known; all aliases of one principal are one."""
+        if self.index.aliases:
+            party = self.index.party(ids)
+            quoted = set(party[levels >= Level.RECORDS].tolist())
+            hidden = set(party[levels == Level.FACETS].tolist()) - quoted
+            return len(quoted) + (len(hidden) if len(hidden) >= self.minimum else 0)
         distilled = int(np.count_nonzero(levels == Level.FACETS))
         return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
+
+    def parties(self, owners: Iterable[int]) -> frozenset[int]:
+        """The principals that owners stand for."""
+        return frozenset(self.index.aliases.get(owner, owner) for owner in owners)
 
     def edges(self, nodes: Sequence[int]) -> dict[int, Packed]:
         """Edges of some nodes at the moment read; not yet cut to the audience."""
@@ -125,6 +134,9 @@ def neighborhood(
     ids = np.unique(np.concatenate([named, peers, things]))
     is_owner = reading.index.is_owner(ids)
     level = np.where(is_owner, reading.audience.levels(ids, is_owner), np.int8(Level.RECORDS)).astype(np.int8)
+    if reading.index.aliases:
+        shared = np.bincount(np.searchsorted(ids, _join(holders).ids), minlength=len(ids))
+        level[_spoken_for(reading, ids, level, shared, focus)] = Level.NONE
     alone = is_owner & (level == Level.FACETS)
     if np.count_nonzero(alone) < reading.minimum:
         level[alone] = Level.NONE  # so few that share only facets would be told apart by any number
@@ -160,6 +172,23 @@ def neighborhood(
     )
 
 
+def _spoken_for(reading: Reading, ids: Ids, level: Levels, shared: Ids, focus: int) -> Bools:
+    """Owners whose principal speaks by another of its aliases: the one that permits most, then has most in common.
+
+    One principal is one candidate, so that it can crowd out nobody by having many. What the reader's
+    own principal shares only as facets is nothing that the reader could not tell apart.
+    """
+    party = reading.index.party(ids)
+    order = np.lexsort((reading.index.tie(ids), -shared, -level))
+    first: dict[int, int] = {}
+    out = np.zeros(len(ids), np.bool_)
+    own = reading.parties((focus, reading.audience.reader))
+    for row in order[level[order] > Level.NONE].tolist():
+        who = int(party[row])
+        out[row] = first.setdefault(who, row) != row or (who in own and level[row] == Level.FACETS)
+    return out & reading.index.is_owner(ids)
+
+
 def snippets(reading: Reading, selection: Selection) -> list[Snippet]:
     """What the selected owners hold and noted, newest first within each."""
     owners = selection.ids[selection.is_owner]
@@ -172,14 +201,14 @@ def snippets(reading: Reading, selection: Selection) -> list[Snippet]:
     records = _records_of(reading, owners)
     out: list[Snippet] = []
     for owner, weight, level in zip(owners.tolist(), share.tolist(), levels.tolist(), strict=True):
-        kind = Level(level)
+        kind, party = Level(level), reading.index.aliases.get(owner, 0)
         for card in records.get(owner, ()):
             text = card.text if kind >= Level.RECORDS else None
             outcome = card.outcome if kind >= Level.RECORDS else None
-            out.append(Snippet(card_id(card.id), owner, kind, weight, card.at, text, card.links, outcome))
+            out.append(Snippet(card_id(card.id), owner, kind, weight, card.at, text, card.links, outcome, party))
         holdings = pick(held[owner], Kind.INTERACTED).take(slice(HOLDINGS_PER_NEIGHBOR))
         for thing, at in zip(holdings.ids.tolist(), holdings.last.tolist(), strict=True):
-            out.append(Snippet(holding_id(owner, thing), owner, kind, weight, at, None, (thing,)))
+            out.append(Snippet(holding_id(owner, thing), owner, kind, weight, at, None, (thing,), party=party))
     return out
 
 
@@ -289,7 +318,7 @@ def _holders(reading: Reading, packed: Packed, focus: int) -> tuple[Edges, int]:
     levels = reading.audience.levels(found.ids, reading.index.is_owner(found.ids))
     itself = found.ids == focus
     others = (levels > Level.NONE) & ~itself
-    counted = reading.counted_levels(levels[others]) + int(itself.any())
+    counted = reading.counted_levels(levels[others], found.ids[others]) + int(itself.any())
     return found.take(others).take(slice(HOLDERS_CAP)), max(counted, 1)
 
 

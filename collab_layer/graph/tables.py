@@ -273,6 +273,14 @@ notices = _table(
     Index("ix_notices_until", "tenant", "until"),
 )
 
+aliases = _table(
+    "aliases",
+    Column("entity", Integer, primary_key=True, autoincrement=False),
+    Column("principal", Integer, nullable=False),  # counts for both; never an alias itself
+    Column("at", BigInteger, nullable=False),
+    Index("ix_aliases_principal", "tenant", "principal"),
+)
+
 audit = _table(
     "audit",
     Column("id", BigInteger, primary_key=True, autoincrement=False),

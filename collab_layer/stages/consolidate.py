@@ -12,7 +12,7 @@ steps back keeps its words until some time after its end.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from collab_layer.stages.contradiction import contradicted, overtaken
@@ -49,7 +49,15 @@ class Tidied:
     counts: Counter[str] = field(default_factory=Counter[str])
 
 
-def tidy(pieces: Sequence[Piece], *, now: int, delta: float, grace: int, name: Name) -> Tidied:
+def tidy(
+    pieces: Sequence[Piece],
+    *,
+    now: int,
+    delta: float,
+    grace: int,
+    name: Name,
+    aliases: Mapping[int, int] | None = None,
+) -> Tidied:
     """Decide what changes for one reader.
 
     Args:
@@ -58,6 +66,7 @@ def tidy(pieces: Sequence[Piece], *, now: int, delta: float, grace: int, name: N
         delta: The most one principal moves a confidence, in (0, 1].
         grace: How long after its end an item keeps its words, microseconds, >= 0.
         name: Ids for merged items.
+        aliases: Principals that count as another one.
     """
     state = _State(pieces, now)
     base = [piece for piece in pieces if piece.kind in STORED and not merged(piece.id) and piece.sources]
@@ -65,7 +74,7 @@ def tidy(pieces: Sequence[Piece], *, now: int, delta: float, grace: int, name: N
     state.follow(base)
     state.supersede(base)
     alive = [piece for piece in base if state.free(piece.id)]
-    wanted = {name(one): one for one in duplicates(alive, delta=delta)}
+    wanted = {name(one): one for one in duplicates(alive, delta=delta, aliases=aliases)}
     state.merge(alive, wanted)
     state.end()
     return state.settled(grace)

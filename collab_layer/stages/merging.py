@@ -15,13 +15,13 @@ from collab_layer.stages.alike import alike, words
 from collab_layer.types.upkeep import Merged, Piece
 
 
-def duplicates(pieces: Sequence[Piece], *, delta: float) -> list[Merged]:
+def duplicates(pieces: Sequence[Piece], *, delta: float, aliases: Mapping[int, int] | None = None) -> list[Merged]:
     """Items of one kind and one set of links that say the same, each group as one.
 
     Items of different principals join only where their reader may read all of them whatever it
     reads for; otherwise only items of the very same principals do, so that a merged item is read
     by nobody who could not read each part. Words are never mixed: the wording is that of the best
-    supported part, the newest of them.
+    supported part, the newest of them. `aliases` are principals that count as another one.
     """
     groups: dict[tuple[object, ...], list[Piece]] = {}
     for piece in pieces:
@@ -32,7 +32,7 @@ def duplicates(pieces: Sequence[Piece], *, delta: float) -> list[Merged]:
             groups.setdefault(group, []).append(piece)
     out: list[Merged] = []
     for group in groups.values():
-        out += [_one(parts, delta) for parts in _clusters(group) if len(parts) > 1]
+        out += [_one(parts, delta, aliases or {}) for parts in _clusters(group) if len(parts) > 1]
     return sorted(out, key=lambda one: one.parts)
 
 
@@ -49,9 +49,9 @@ def _clusters(group: Sequence[Piece]) -> list[list[Piece]]:
     return found
 
 
-def _one(parts: Sequence[Piece], delta: float) -> Merged:
+def _one(parts: Sequence[Piece], delta: float, aliases: Mapping[int, int]) -> Merged:
     first = parts[0]
-    voices = voices_of(parts, delta)
+    voices = voices_of(parts, delta, aliases)
     ids = tuple(sorted(piece.id for piece in parts))
     return Merged(
         parts=ids,
@@ -63,13 +63,13 @@ def _one(parts: Sequence[Piece], delta: float) -> Merged:
         trust=min(piece.trust for piece in parts),
         hop=max(piece.hop for piece in parts),
         links=first.links,
-        sources=_sources(parts, voices),
+        sources=_sources(parts, voices, aliases),
         at=max(piece.at for piece in parts),
         expires=max(piece.expires for piece in parts),
     )
 
 
-def voices_of(parts: Sequence[Piece], delta: float) -> dict[int, float]:
+def voices_of(parts: Sequence[Piece], delta: float, aliases: Mapping[int, int] | None = None) -> dict[int, float]:
     """What each principal says for the statement, in [0, delta], however often it says it.
 
     Of a part with confidence c and n principals each counts `1 - (1 - c) ** (1 / n)`, so that
@@ -78,8 +78,9 @@ def voices_of(parts: Sequence[Piece], delta: float) -> dict[int, float]:
     voices: dict[int, float] = {}
     for piece in parts:
         confidence = min(max(piece.confidence, 0.0), 1.0)
-        each = 1 - (1 - confidence) ** (1 / len(piece.principals))
-        for principal in piece.principals:
+        behind = {(aliases or {}).get(principal, principal) for principal in piece.principals}
+        each = 1 - (1 - confidence) ** (1 / len(behind))
+        for principal in behind:
             voices[principal] = max(voices.get(principal, 0.0), min(each, delta))
     return dict(sorted(voices.items()))
 
@@ -92,7 +93,9 @@ def joint(voices: Iterable[float]) -> float:
     return 1 - prod(1 - voice for voice in voices)
 
 
-def _sources(parts: Sequence[Piece], voices: Mapping[int, float]) -> tuple[tuple[str, int, float], ...]:
+def _sources(
+    parts: Sequence[Piece], voices: Mapping[int, float], aliases: Mapping[int, int]
+) -> tuple[tuple[str, int, float], ...]:
     """Each principal's share of the support, spread over its sources as in the parts."""
     raw: dict[str, tuple[int, float]] = {}
     for piece in parts:
@@ -100,12 +103,14 @@ def _sources(parts: Sequence[Piece], voices: Mapping[int, float]) -> tuple[tuple
             raw[source] = (principal, max(weight, raw.get(source, (principal, 0.0))[1]))
     whole: dict[int, float] = {}
     for principal, weight in raw.values():
-        whole[principal] = whole.get(principal, 0.0) + weight
+        voice = aliases.get(principal, principal)
+        whole[voice] = whole.get(voice, 0.0) + weight
     total = sum(voices.values())
-    out = [
-        (source, principal, voices[principal] / total * weight / whole[principal] if total and weight else 0.0)
-        for source, (principal, weight) in raw.items()
-    ]
+    out: list[tuple[str, int, float]] = []
+    for source, (principal, weight) in raw.items():
+        voice = aliases.get(principal, principal)
+        share = voices[voice] / total * weight / whole[voice] if total and weight else 0.0
+        out.append((source, principal, share))
     out += [(piece.id, min(piece.principals), 0.0) for piece in parts]
     return tuple(sorted(out, key=lambda one: (-round(one[2], 9), one[0])))
 

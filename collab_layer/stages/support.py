@@ -52,7 +52,7 @@ def pool(snippets: Iterable[Snippet], *, min_contributors: int, delta: float) ->
     """Group what may be used; snippets whose weight is not positive are left out.
 
     An owner weighs as much as its strongest snippet, and counts as FACETS-level if any of its
-    snippets is.
+    snippets is. Owners that are aliases of one principal are one owner here, under its id.
 
     Raises:
         ValueError: `delta` is not in (0, 1] or `min_contributors` is below 1.
@@ -64,8 +64,8 @@ def pool(snippets: Iterable[Snippet], *, min_contributors: int, delta: float) ->
     by_link: defaultdict[int, list[Snippet]] = defaultdict(list)
     for snippet in sorted(snippets, key=_order):
         if snippet.weight > 0 and snippet.level > Level.NONE:
-            weights.setdefault(snippet.owner, snippet.weight)
-            level[snippet.owner] = min(level.get(snippet.owner, Level.RECORDS), snippet.level)
+            weights.setdefault(snippet.voice, snippet.weight)
+            level[snippet.voice] = min(level.get(snippet.voice, Level.RECORDS), snippet.level)
             for link in dict.fromkeys(snippet.links):
                 by_link[link].append(snippet)
     return Pool(by_link, level, shares(weights, tenths(delta) or delta), min_contributors, delta)

@@ -111,7 +111,7 @@ def cost(draft: Draft) -> int:
 
 def _everyone(snippets: Iterable[Snippet], minimum: int) -> int:
     """Neighbours that may be counted: those that share only facets not unless they are enough."""
-    levels = {s.owner: s.level for s in snippets if s.level > Level.NONE}
+    levels = {s.voice: s.level for s in snippets if s.level > Level.NONE}
     distilled = sum(1 for level in levels.values() if level < Level.RECORDS)
     return len(levels) - (distilled if distilled < minimum else 0)
 
@@ -125,7 +125,7 @@ def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> 
     for link, snippets in held.by_link.items():
         whole = " ".join(names.get(link, "").split())
         name = _short(whole)
-        owners = frozenset(s.owner for s in snippets)
+        owners = frozenset(s.voice for s in snippets)
         backed = support(held, owners) if name else None
         if backed:
             key = whole if first[whole] == link else f"{whole} ({link})"
@@ -151,14 +151,14 @@ def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
     head = group[0]
     inside = head.backed.owners
     shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
-    used = {s.source: s for a in shown for s in held.by_link[a.link] if s.owner in inside}
+    used = {s.source: s for a in shown for s in held.by_link[a.link] if s.voice in inside}
     sources = _sources(held, used.values(), inside)
     # Where one of them shares only facets the text is published as distilled: nobody is quoted in it.
     distilled = any(s.level < Level.RECORDS for s in used.values())
     spoken = (
         s
         for s in held.by_link[head.link]
-        if not distilled and s.owner in inside and s.level == Level.RECORDS and s.text
+        if not distilled and s.voice in inside and s.level == Level.RECORDS and s.text
     )
     first, *others = _two_lessons(spoken) or [("", "")]
     text = _label(_distinct(a.name for a in shown), len(inside), everyone, first[1], head.bare)
@@ -188,17 +188,17 @@ def _two_lessons(spoken: Iterable[Snippet]) -> list[tuple[str, str]]:
 
 def _permitted(held: Pool, link: int, inside: frozenset[int]) -> bool:
     """Whether a link may be named: enough owners hold it, or one who agreed to be quoted."""
-    holders = [s for s in held.by_link[link] if s.owner in inside]
+    holders = [s for s in held.by_link[link] if s.voice in inside]
     quotable = any(s.level == Level.RECORDS for s in holders)
-    return quotable or len({s.owner for s in holders}) >= held.min_contributors
+    return quotable or len({s.voice for s in holders}) >= held.min_contributors
 
 
 def _sources(held: Pool, used: Iterable[Snippet], owners: frozenset[int]) -> tuple[tuple[str, int, float], ...]:
     """Each owner's share of the support, spread evenly over its snippets; of equal ones the newest first."""
     used = list(used)
-    count = Counter(s.owner for s in used)
+    count = Counter(s.voice for s in used)
     whole = sum(held.share[owner] for owner in sorted(owners))
-    parts = [(-s.at, (s.source, s.owner, held.share[s.owner] / whole / count[s.owner])) for s in used]
+    parts = [(-s.at, (s.source, s.owner, held.share[s.voice] / whole / count[s.voice])) for s in used]
     return tuple(part for _, part in sorted(parts, key=lambda one: (-round(one[1][2], 9), one[0], one[1][0])))
 
 
@@ -320,15 +320,15 @@ def query_facet(
     shown: list[tuple[int, str, list[Snippet], Support]] = []
     for link, snippets in held.by_link.items():
         name = _short(" ".join(names.get(link, "").split()))
-        backed = support(held, (s.owner for s in snippets)) if name else None
-        counted = [s for s in snippets if backed and s.owner in backed.owners]
+        backed = support(held, (s.voice for s in snippets)) if name else None
+        counted = [s for s in snippets if backed and s.voice in backed.owners]
         if backed and len(counted) > 1:
             shown.append((link, name, counted, backed))
     shown = sorted(shown, key=lambda one: (-len(one[2]), -round(one[3].mass, 9), one[1], one[0]))[:QUERY_LINKS]
     if not shown:
         return None
     used = {s.source: s for _, _, counted, _ in shown for s in counted}
-    owners = frozenset(s.owner for s in used.values())
+    owners = frozenset(s.voice for s in used.values())
     sources = _sources(held, used.values(), owners)
     listed = ", ".join(f"{name} {len(counted)}/{len(best)}" for _, name, counted, _ in shown)
     head = "Чаще всего в лучших записях" if mostly_cyrillic(listed) else "Most common in the best records"

@@ -172,6 +172,7 @@ class Snippet:
         text: The record's words, None for a bare interaction.
         links: Things and topics it refers to.
         outcome: How it ended, if said.
+        party: The principal that the owner is an alias of; 0 if it is none.
     """
 
     source: str
@@ -182,6 +183,12 @@ class Snippet:
     text: str | None
     links: tuple[int, ...] = ()
     outcome: str | None = None
+    party: int = 0
+
+    @property
+    def voice(self) -> int:
+        """Who is counted: all aliases of one principal are one voice."""
+        return self.party or self.owner
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,17 +203,17 @@ class _Judge:
         cited = [member for line in lines for member in self.members[line]]
         sharing = [s for id_, s in cited if not about.isdisjoint(self.stems.get(id_, ()))]
         used = sharing or [snippet for _, snippet in cited]
-        owners = {snippet.owner for snippet in used}
+        owners = {snippet.voice for snippet in used}
         backed = support(self.held, owners)
         if backed is None:
             return None, 0
         confidence = backed.confidence if sharing else min(backed.confidence, self.held.delta)
-        return self._made(text, used, backed, confidence), len({s.owner for _, s in cited} - owners)
+        return self._made(text, used, backed, confidence), len({s.voice for _, s in cited} - owners)
 
     def _made(self, text: str, used: Sequence[Snippet], backed: Support, confidence: float) -> Draft:
-        count = Counter(snippet.owner for snippet in used)
+        count = Counter(snippet.voice for snippet in used)
         whole = sum(self.held.share[owner] for owner in sorted(backed.owners))
-        parts = [(s.source, s.owner, self.held.share[s.owner] / whole / count[s.owner]) for s in used]
+        parts = [(s.source, s.owner, self.held.share[s.voice] / whole / count[s.voice]) for s in used]
         return Draft(
             key=f"model:{hashlib.blake2b(fold(text).encode(), digest_size=12).hexdigest()}",
             text=text,

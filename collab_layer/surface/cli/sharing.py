@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from collab_layer.errors import InputError
 from collab_layer.surface.cli.options import Audience, Json, Owner, moment
 from collab_layer.surface.cli.output import console, emit, table
 from collab_layer.surface.cli.session import session_of
@@ -18,6 +19,7 @@ def register(app: typer.Typer) -> None:
     app.command("publish")(publish)
     app.command("revoke")(revoke)
     app.command("forget")(forget)
+    app.command("alias")(alias)
 
 
 def grant(
@@ -100,4 +102,32 @@ def forget(
     console().print(table(f"Receipt {receipt.id}", ("removed from", "rows"), rows, numeric=("rows",)))
     if receipt.pending:
         sys.stdout.write(f"{receipt.pending} copies in stores are queued for removal: collab worker --once\n")
+    return None
+
+
+def alias(
+    ctx: typer.Context,
+    entity: Annotated[
+        str | None, typer.Argument(metavar="[ENTITY]", help="The alias; all are listed if left out.")
+    ] = None,
+    principal: Annotated[str | None, typer.Argument(metavar="[PRINCIPAL]", help="Who is counted for both.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Count the alias by itself again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say that two entities are one principal, so that they are counted once."""
+    if remove != (entity is not None and principal is None):
+        raise InputError("name an alias and its principal, or an alias and --remove, or nothing to list them")
+    with session_of(ctx).layer() as layer:
+        if entity is not None and principal is not None:
+            layer.alias(entity, principal)
+        elif entity is not None:
+            layer.unalias(entity)
+        found = layer.aliases()
+    if as_json:
+        return emit(found)
+    if not found:
+        sys.stdout.write("Every entity counts by itself.\n")
+        return None
+    rows = [(str(one.entity), str(one.principal), f"{one.at:%Y-%m-%d %H:%M}") for one in found]
+    console().print(table("One principal", ("entity", "counts as", "since, UTC"), rows))
     return None
