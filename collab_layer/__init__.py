@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collab_layer.sync import CollabLayer
     from collab_layer.types.alias import Alias
     from collab_layer.types.answer import Answer
+    from collab_layer.types.bundle import Bundle, Imported, Issued, Revocations
     from collab_layer.types.changed import Changed
     from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
     from collab_layer.types.erasure import ErasureReceipt
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 _HOME = {
     "Alias": "collab_layer.types.alias",
     "Answer": "collab_layer.types.answer",
+    "Bundle": "collab_layer.types.bundle",
+    "Imported": "collab_layer.types.bundle",
+    "Issued": "collab_layer.types.bundle",
+    "Revocations": "collab_layer.types.bundle",
     "AsyncCollabLayer": "collab_layer.layer",
     "Changed": "collab_layer.types.changed",
     "CollabLayer": "collab_layer.sync",
@@ -60,6 +65,10 @@ _HOME = {
 """Where each public name lives."""
 
 __all__ = [
+    "Bundle",
+    "Imported",
+    "Issued",
+    "Revocations",
     "Alias",
     "Answer",
     "AsyncCollabLayer",

@@ -89,6 +89,8 @@ class Settings(BaseSettings):
             None leaves it to `collab consolidate`.
         watch_every_s: How often a worker asks a store with a feed what changed there past us, in seconds; 0 never.
         sweep_every_s: How often it compares a store without one, record by record, in seconds; 0 never.
+        issuers: Public keys of organisations whose bundles are taken, and how far each is trusted, in
+            (0, 0.9], as JSON.
         key_file: The key that receipts of erasures are signed with; made on first use. None: beside the
             SQLite file, as `collab.db.receipt-key`; for PostgreSQL in the user's configuration folder.
         injection_days: How long it is kept which items went into which answer, in days; 0 keeps nothing.
@@ -114,6 +116,7 @@ class Settings(BaseSettings):
     watch_every_s: float = Field(default=60.0, ge=0, le=86_400)
     sweep_every_s: float = Field(default=3_600.0, ge=0, le=2_592_000)
     key_file: Path | None = None
+    issuers: dict[str, Annotated[float, Field(gt=0, le=0.9)]] = {}
     injection_days: int = Field(default=90, ge=0, le=3_650)
     serve: ServeSettings = ServeSettings()
 

@@ -9,6 +9,14 @@
     ├── NotPermittedError          no grant allows it; nothing was read
     ├── TokenRefusedError          an access token that does not hold, for whatever reason
     ├── ReceiptError               an erasure receipt that does not hold
+    ├── BundleError                a file of another organisation; nothing of it was taken
+    │   ├── BundleSizeError        too large to be one
+    │   ├── BundleFormatError      something else, cut off, or out of range
+    │   ├── BundleSignatureError   changed after it was signed, or not signed
+    │   ├── BundleExpiredError     it has ended
+    │   ├── BundleReplayedError    a later one was taken already
+    │   ├── BundleRevokedError     its issuer revoked it
+    │   └── UnknownIssuerError     nobody said how far its issuer is trusted
     ├── KeyFileError               the key that receipts are signed with cannot be used
     ├── LineageCycleError          an item would rest on itself; nothing was stored
     ├── UnsupportedError           the store does not promise that ability
@@ -134,6 +142,81 @@ class ReceiptError(CollabError):
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(f"the receipt does not hold: {why}")
+
+
+class BundleError(CollabError):
+    """A bundle cannot be taken; nothing of it was."""
+
+    code = "bundle"
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"the bundle was not taken: {why}")
+
+
+class BundleSizeError(BundleError):
+    """The file is too large to be a bundle; it was not read to its end."""
+
+    code = "bundle_size"
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        super().__init__(f"it has more than {most} bytes, and no bundle does")
+
+
+class BundleFormatError(BundleError):
+    """The file is no bundle, was cut off, or holds what no bundle may."""
+
+    code = "bundle_format"
+
+
+class BundleSignatureError(BundleError):
+    """The bundle was changed after it was signed, or was not signed; ask its issuer for it again."""
+
+    code = "bundle_signature"
+
+
+class BundleExpiredError(BundleError):
+    """The bundle has ended; ask its issuer for a new one."""
+
+    code = "bundle_expired"
+
+    def __init__(self, bundle: str, ended: str) -> None:
+        self.bundle, self.ended = bundle, ended
+        super().__init__(f"`{bundle}` ended on {ended}; ask its issuer for a new one")
+
+
+class BundleReplayedError(BundleError):
+    """A later bundle of the same issuer was taken already."""
+
+    code = "bundle_replayed"
+
+    def __init__(self, bundle: str) -> None:
+        self.bundle = bundle
+        super().__init__(f"`{bundle}` is older than one of the same issuer that was taken already")
+
+
+class BundleRevokedError(BundleError):
+    """The issuer revoked the bundle."""
+
+    code = "bundle_revoked"
+
+    def __init__(self, bundle: str) -> None:
+        self.bundle = bundle
+        super().__init__(f"its issuer revoked `{bundle}`")
+
+
+class UnknownIssuerError(BundleError):
+    """Nobody said how far the issuer is trusted."""
+
+    code = "unknown_issuer"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(
+            f"the issuer {_short(key)} is not known here; if it is whom you expect, say how far it is trusted: "
+            f"`--trust {key}=0.3`, or the setting COLLAB_ISSUERS"
+        )
 
 
 class KeyFileError(CollabError):

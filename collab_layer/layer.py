@@ -21,11 +21,13 @@ from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError, LayerClosedError, NotPermittedError, UnknownIdError
 from collab_layer.flows import (
+    adopt,
     aliases,
     attest,
     bring,
     erase,
     explain,
+    export,
     fit,
     offer,
     ready,
@@ -63,6 +65,7 @@ from collab_layer.types.access import NewToken, Token
 from collab_layer.types.alias import Alias
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import Role, RoleHealth, Spent
+from collab_layer.types.bundle import Bundle, Imported, Issued, Revocations
 from collab_layer.types.changed import Changed
 from collab_layer.types.entity import Entity, MemoryRef, checked_text, entities
 from collab_layer.types.erasure import ErasureReceipt
@@ -549,6 +552,57 @@ class AsyncCollabLayer:
         receipt = await erase.forget(self._alive(), self._scope, subject)
         self._core.nudge()
         return receipt
+
+    async def export_bundle(self, to: EntityLike = "federation:all", days: int = 30) -> Bundle:
+        """Sign a bundle of what several owners have, for somebody outside of the tenant.
+
+        Counted are owners that granted this very audience something (`layer.grant(owner, to)`); what is
+        granted to the tenant stays inside. It holds names of things that at least `min_contributors`
+        principals have, alone or together, and no words, ids or names of owners.
+
+        Args:
+            to: For whom, as owners name it in their grants.
+            days: Until it ends by itself, 1 to 365.
+
+        Raises:
+            KeyFileError: The key file cannot be used; nothing was stored.
+        """
+        tools = self._operator("export bundles of")
+        if not 1 <= days <= 365:
+            raise InputError(f"days must be in [1, 365], not {days}")
+        return await export.export(tools, self._scope, Entity.parse(to), days)
+
+    async def revoke_bundle(self, id: str) -> Revocations:
+        """Revoke a bundle that this tenant issued.
+
+        Returns:
+            The signed list of all that are revoked of its series, for whoever took it.
+
+        Raises:
+            UnknownIdError: No such bundle was issued.
+        """
+        return await export.revoke(self._operator("revoke bundles of"), self.tenant, _id(id))
+
+    async def bundles(self) -> list[Issued]:
+        """Every bundle that this tenant issued, newest first; `why` says what speaks for revoking it."""
+        return await export.listed(self._operator("list the bundles of"), self.tenant)
+
+    async def import_bundle(self, source: str | Path | bytes, trust: Mapping[str, float] | None = None) -> Imported:
+        """Take a bundle, or a list of revocations, of another organisation: all of it or nothing.
+
+        What it says are candidates: shown last in a context, marked, never surer than anything known
+        here, and never an input to curation, ranking or propagation.
+
+        Args:
+            source: The file, or its content.
+            trust: Issuer's public key to trust in (0, 0.9], for this import; beside the setting `issuers`.
+
+        Raises:
+            BundleError: It cannot be taken; the type says why.
+        """
+        tools = self._operator("import bundles into")
+        given = source if isinstance(source, bytes) else Path(source)
+        return await adopt.adopt(tools, self.tenant, given, dict(trust or {}), self._core.settings.issuers)
 
     async def receipt(self, id: str) -> ErasureReceipt:
         """A receipt as it stands now: signed, and complete once every copy in a store is gone.

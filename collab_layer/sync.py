@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -24,6 +25,7 @@ from collab_layer.types.access import NewToken, Token
 from collab_layer.types.alias import Alias
 from collab_layer.types.answer import Answer
 from collab_layer.types.asking import RoleHealth, Spent
+from collab_layer.types.bundle import Bundle, Imported, Issued, Revocations
 from collab_layer.types.changed import Changed
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
@@ -271,6 +273,18 @@ class CollabLayer:
 
     def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
         return self._loop.run(self._layer.forget(what))
+
+    def export_bundle(self, to: EntityLike = "federation:all", days: int = 30) -> Bundle:
+        return self._loop.run(self._layer.export_bundle(to, days))
+
+    def revoke_bundle(self, id: str) -> Revocations:
+        return self._loop.run(self._layer.revoke_bundle(id))
+
+    def bundles(self) -> list[Issued]:
+        return self._loop.run(self._layer.bundles())
+
+    def import_bundle(self, source: str | Path | bytes, trust: Mapping[str, float] | None = None) -> Imported:
+        return self._loop.run(self._layer.import_bundle(source, trust))
 
     def receipt(self, id: str) -> ErasureReceipt:
         return self._loop.run(self._layer.receipt(id))

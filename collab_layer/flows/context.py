@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import cache as answers
-from collab_layer.flows import notices, view, wording
+from collab_layer.flows import foreign, notices, view, wording
 from collab_layer.flows.cache import Cache, Key
 from collab_layer.flows.making import Made, Maker, pack
 from collab_layer.flows.tools import Tools
@@ -96,6 +96,8 @@ async def _context(tools: Tools, cache: Cache, request: Request, use: Use | None
     if answer.items or answer.kept is not None:
         await tools.in_thread(_save, tools, request, answer)
     memory = answer.memory
+    if use == "context":  # what others said elsewhere is shown, and is nobody's input
+        memory = await tools.in_thread(foreign.added, tools, request.scope, request.query, request.links, memory)
     if memory.facets:
         shown = [facet.id for facet in memory.facets]
         facts = {"facets": shown, "cached": memory.cached}

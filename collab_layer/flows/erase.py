@@ -16,7 +16,7 @@ from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import attest
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.attest import erased, hashed
-from collab_layer.graph import derived, merged, names, receipts, spans
+from collab_layer.graph import derived, foreign, merged, names, receipts, spans
 from collab_layer.graph.cards import card_id, of_memories
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
@@ -25,6 +25,7 @@ from collab_layer.graph.erasing import (
     derived_gone,
     entity_gone,
     fence,
+    foreign_gone,
     interactions_gone,
 )
 from collab_layer.graph.ids import next_id, number_of
@@ -146,8 +147,19 @@ def _remove(
         derived_gone(connection, tenant, gone, frozenset(), removed)
         removed.name("derived", gone)
         removed.add("derived", sum(derived.suppress(connection, tenant, one) for one in gone))
+    elif text.startswith(("f", "b")) and (taken := _foreign(connection, tenant, text)):
+        if scope.principal is not None:
+            raise NotPermittedError(str(scope.principal), "forget", text)
+        foreign_gone(connection, tenant, taken, removed)
     else:
         raise UnknownIdError(text)
+
+
+def _foreign(connection: Connection, tenant: str, id_: str) -> list[str]:
+    """A candidate of another organisation, or all of one bundle."""
+    if id_.startswith("b"):
+        return foreign.of_bundle(connection, tenant, id_)
+    return [one.id for one in foreign.get(connection, tenant, [id_]).values() if one.bundle]
 
 
 def _own(connection: Connection, scope: Scope, owners: Sequence[int], subject: str) -> None:

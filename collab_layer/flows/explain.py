@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import ancestry, notices, view
+from collab_layer.flows import ancestry, foreign, notices, view
 from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
@@ -68,6 +68,8 @@ async def health(tools: Tools, scope: Scope) -> Health:
 
 def _explain(tools: Tools, scope: Scope, id_: str, depth: int, width: int) -> Lineage:
     with tools.store.reading(scope, scope.principal or OPERATOR, tools.now()) as opened:
+        if id_.startswith("f"):
+            return foreign.explain(tools, scope, opened, id_)
         if id_.startswith(("i", "c")):
             said = _interaction(opened, scope, id_) if id_.startswith("i") else _record(tools, opened, scope, id_)
             return said.model_copy(update={"received": received_by(tools, opened.reading.connection, scope, id_)})

@@ -48,8 +48,8 @@ def erased(ids: Mapping[str, Iterable[str]], salt: str) -> dict[str, Erased]:
 def sign(receipt: ErasureReceipt, key: Ed25519PrivateKey) -> ErasureReceipt:
     """The receipt with who signed it, and the signature."""
     named = receipt.model_copy(update={"key": public(key), "signature": None})
-    signature = key.sign(_body(named.model_dump(mode="json")))
-    return named.model_copy(update={"signature": _text(signature)})
+    signature = key.sign(body(named.model_dump(mode="json")))
+    return named.model_copy(update={"signature": encoded(signature)})
 
 
 def verify(text: str | bytes, key: str | None = None) -> ErasureReceipt:
@@ -69,14 +69,14 @@ def verify(text: str | bytes, key: str | None = None) -> ErasureReceipt:
     if receipt.key is None or receipt.signature is None:
         raise ReceiptError("it was not signed yet; ask for it again with `collab receipt show`")
     try:
-        signer = Ed25519PublicKey.from_public_bytes(_bytes(receipt.key))
-        signature = _bytes(receipt.signature)
+        signer = Ed25519PublicKey.from_public_bytes(decoded(receipt.key))
+        signature = decoded(receipt.signature)
     except ValueError as error:
         raise ReceiptError("its key or its signature is damaged") from error
     if expected is not None and _raw(expected) != _raw(signer):
         raise ReceiptError("another key signed it than the one given")
     try:
-        signer.verify(signature, _body(raw))
+        signer.verify(signature, body(raw))
     except InvalidSignature as error:
         raise ReceiptError("it was changed after it was signed") from error
     return receipt
@@ -84,7 +84,7 @@ def verify(text: str | bytes, key: str | None = None) -> ErasureReceipt:
 
 def public(key: Ed25519PrivateKey) -> str:
     """The public part, 32 bytes in base64."""
-    return _text(_raw(key.public_key()))
+    return encoded(_raw(key.public_key()))
 
 
 def pem(key: Ed25519PrivateKey) -> str:
@@ -113,13 +113,13 @@ def read_key(text: str) -> Ed25519PublicKey:
 
 def _read(text: str | bytes) -> tuple[dict[str, Any], ErasureReceipt]:
     try:
-        raw = json.loads(text, object_pairs_hook=_once)
+        raw = json.loads(text, object_pairs_hook=once)
         return raw, ErasureReceipt.model_validate(raw)
     except (ValidationError, ValueError, RecursionError, CollabError) as error:
         raise ReceiptError("it is no whole receipt; it was cut off, or is something else") from error
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a name that stands twice: two readers might take two values for it."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -127,7 +127,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _body(raw: Mapping[str, Any]) -> bytes:
+def body(raw: Mapping[str, Any]) -> bytes:
+    """The bytes that are signed: JSON without `signature`, sorted, without white space, in ASCII."""
     signed = {name: value for name, value in raw.items() if name != "signature"}
     return json.dumps(signed, sort_keys=True, separators=(",", ":")).encode()
 
@@ -136,13 +137,14 @@ def _raw(key: Ed25519PublicKey) -> bytes:
     return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
 
 
-def _bytes(text: str) -> bytes:
+def decoded(text: str) -> bytes:
     """Refuse the further texts that base64 has for the same bytes."""
     value = base64.b64decode(text, validate=True)
-    if _text(value) != text:
+    if encoded(value) != text:
         raise ValueError("not the one text for these bytes")
     return value
 
 
-def _text(value: bytes) -> str:
+def encoded(value: bytes) -> str:
+    """Bytes in base64."""
     return base64.b64encode(value).decode()

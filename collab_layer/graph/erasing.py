@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, aliases, injections, item_edges, notices, policy, spans, syntheses
+from collab_layer.graph import access, aliases, foreign, injections, item_edges, notices, policy, spans, syntheses
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
@@ -195,8 +195,16 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
     connection.execute(delete(removals).where(removals.c.tenant == tenant, removals.c.owner == id_))
     aliases.drop(connection, tenant, id_)
+    foreign_gone(connection, tenant, foreign.naming(connection, tenant, name), removed)
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
     removed.add("entities", 1 + _orphans(connection, tenant, around))
+
+
+def foreign_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
+    """Forget what other organisations said; it is not taken again."""
+    removed.name("foreign", ids)
+    injections.drop_items(connection, tenant, ids)
+    removed.add("foreign", foreign.forget(connection, tenant, ids))
 
 
 def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, sel
 from collab_layer.graph.derived import ERASED, FORGOTTEN
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id, number_of, pair_of
-from collab_layer.graph.tables import cards, derived, edges, injected, injections, interactions
+from collab_layer.graph.tables import cards, derived, edges, foreign_facets, injected, injections, interactions
 
 _CHUNK = 400
 
@@ -66,6 +66,9 @@ def known(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
             numbers = {number_of(id_): id_ for id_ in part if id_[0] == letter}
             there = select(table.c.id).where(table.c.tenant == tenant, table.c.id.in_(list(numbers)))
             found.update(numbers[number] for number in connection.execute(there).scalars())
+        f = foreign_facets.c
+        held = select(f.id).where(f.tenant == tenant, f.id.in_(part), f.bundle != "")
+        found.update(connection.execute(held).scalars())
         pairs = {pair: id_ for id_ in part if id_[0] == "h" and (pair := pair_of(id_)) is not None}
         both = tuple_(edges.c.src, edges.c.dst).in_(list(pairs))
         there = select(edges.c.src, edges.c.dst).where(edges.c.tenant == tenant, both).distinct()

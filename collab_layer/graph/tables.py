@@ -273,6 +273,52 @@ notices = _table(
     Index("ix_notices_until", "tenant", "until"),
 )
 
+bundles = _table(
+    "bundles",  # that were issued; what each holds are derived items, told to its audience
+    Column("id", String(64), primary_key=True),
+    Column("audience", Integer, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Column("holds", Text, nullable=False),  # JSON list of derived ids
+    Column("revoked", BigInteger),
+    Index("ix_bundles_audience", "tenant", "audience", "sequence"),
+)
+
+foreign_bundles = _table(
+    "foreign_bundles",  # that were taken, or are not to be
+    Column("issuer", String(64), primary_key=True),
+    Column("series", String(64), primary_key=True),
+    Column("id", String(64), primary_key=True),
+    Column("sequence", BigInteger, nullable=False),  # 0 of one that was never taken
+    Column("trust", Float, nullable=False),
+    Column("contributors", Integer, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Column("revoked", Boolean, nullable=False),
+    Index("ix_foreign_bundles_id", "tenant", "id"),
+)
+
+foreign_facets = _table(
+    "foreign_facets",
+    Column("id", String(64), primary_key=True),
+    Column("bundle", String(64), nullable=False),  # "" of one that was forgotten, and is not taken again
+    Column("things", Text, nullable=False),  # JSON list of names
+    Column("support", Float, nullable=False),
+    Column("trust", Float, nullable=False),
+    Column("contributors", Integer, nullable=False),
+    Column("issuer", String(64), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+    Index("ix_foreign_facets_bundle", "tenant", "bundle"),
+)
+
+foreign_things = _table(
+    "foreign_things",  # by name: they are no entities here, so that nothing is linked to them
+    Column("thing", Text, primary_key=True),
+    Column("facet", String(64), primary_key=True),
+    Index("ix_foreign_things_facet", "tenant", "facet"),
+)
+
 aliases = _table(
     "aliases",
     Column("entity", Integer, primary_key=True, autoincrement=False),

@@ -43,6 +43,8 @@ class FacetKind(StrEnum):
     """What changed around an entity, propagated to it."""
     NOTICE = "notice"
     """What an owner published to an audience, in words of its own choice."""
+    FOREIGN = "foreign"
+    """What another organisation says; a candidate, never more."""
 
 
 class Facet(Value):
@@ -50,7 +52,7 @@ class Facet(Value):
 
     Attributes:
         id: Opaque; `explain(id)` names every source.
-        kind: Facet, lesson, update or notice.
+        kind: Facet, lesson, update, notice or foreign.
         text: The statement, one line.
         confidence: Support, in [0, 1]; not a probability.
         contributors: Distinct principals behind it.

@@ -17,8 +17,9 @@ from collab_layer.types.time import UtcTime
 MAX_DEPTH, MAX_WIDTH, MAX_NODES = 32, 1_000, 2_000
 """Most generations, sources of one item, and nodes in all that one answer holds."""
 
-NodeKind = Literal["facet", "lesson", "update", "notice", "record", "interaction", "holding", "unknown"]
-"""A derived item; a version of a memory; something said or done; "this owner holds that thing"."""
+NodeKind = Literal["facet", "lesson", "update", "notice", "record", "interaction", "holding", "bundle", "unknown"]
+"""A derived item; a version of a memory; something said or done; "this owner holds that thing"; a bundle of
+another organisation."""
 State = Literal["live", "expired", "superseded", "quarantined", "erased", "withheld"]
 """How it stands now; `withheld` where that is not the reader's to know."""
 
@@ -76,7 +77,7 @@ class Lineage(Value):
 
     Attributes:
         id: The item asked about.
-        kind: `interaction`, `record`, `facet`, `lesson`, `update` or `notice`.
+        kind: `interaction`, `record`, `facet`, `lesson`, `update`, `notice` or `foreign`.
         text: Its wording, where the reader may see it.
         confidence: Support, for derived items.
         trust: The minimum over the lineage, in [0, 1].

@@ -36,7 +36,9 @@ def quote(text: str) -> str:
 def line(facet: Facet) -> str:
     """One facet as one line of data."""
     parts = [f"- [{facet.id}] {quote(facet.text)}"]
-    if facet.contributors > 1:
+    if facet.kind == "foreign":
+        parts.append(f"(of another organisation, a candidate only, support {facet.confidence:.2f})")
+    elif facet.contributors > 1:
         parts.append(f"({facet.contributors} contributors, support {facet.confidence:.2f})")
     for item in facet.evidence[:2]:
         if item.quote and item.quote != facet.text:

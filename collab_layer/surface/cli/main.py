@@ -16,6 +16,7 @@ from collab_layer.errors import CollabError, InputError
 from collab_layer.surface.cli import (
     bench,
     demo,
+    federation,
     governing,
     info,
     learning,
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
         sharing,
         receipt,
         governing,
+        federation,
         working,
         upkeep,
         learning,
