@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from collab_layer.stages.urls import carries_link
+
 
 def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
@@ -121,7 +123,8 @@ def quarantined(text: str) -> str | None:
 
     Looks, in English and in Russian, for: invisible characters, encoded blobs of more than 200
     characters, chat role markers, tool calls, orders to drop instructions, to play a role, to
-    reveal or to hide. Latin words spelled with Cyrillic look-alikes count as Latin.
+    reveal or to hide, and links of the kinds in `stages.urls`. Latin words spelled with Cyrillic
+    look-alikes count as Latin.
 
     Args:
         text: At most 100,000 characters in practice; the time grows linearly.
@@ -141,7 +144,7 @@ def quarantined(text: str) -> str | None:
             return reason
     if _RUSSIAN.search(flat):
         return "it tells a model to drop its instructions, to play a role, or to hide something"
-    return None
+    return carries_link(plain)
 
 
 def _encoded(blob: str) -> bool:
