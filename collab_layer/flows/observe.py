@@ -7,14 +7,16 @@ the delivery it matches. A memory that changed keeps its older versions, each un
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import select
 
 from collab_layer.errors import InputError, NotPermittedError, StoreConflictError
 from collab_layer.flows.erase import forget_cards
+from collab_layer.flows.gather import Told, store_group
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names, spans, writer
 from collab_layer.graph.tables import deliveries
@@ -31,7 +33,7 @@ log = logging.getLogger("collab_layer")
 
 
 async def observe(tools: Tools, scope: Scope, batch: Sequence[Interaction]) -> list[str]:
-    """Store interactions; returns after the commit with the id of each.
+    """Store interactions; returns after the commit with the id of each. What others tell meanwhile shares a commit.
 
     Raises:
         InputError: More than 50,000 at once, or one replaces what happened later.
@@ -44,7 +46,11 @@ async def observe(tools: Tools, scope: Scope, batch: Sequence[Interaction]) -> l
         if not isinstance(item, Interaction):  # pyright: ignore[reportUnnecessaryIsInstance]  callers pass anything
             raise InputError(f"a {type(item).__name__} is no Interaction; pass Interaction(actor=..., ...)")
         _may_speak(scope, item)
-    return await tools.in_thread(_store, tools, scope.tenant, batch)
+
+    def write(group: Sequence[Told]) -> Awaitable[None]:
+        return tools.in_thread(store_group, group, partial(_store, tools))
+
+    return await tools.gathering.add(scope.tenant, batch, write)
 
 
 async def observe_changes(

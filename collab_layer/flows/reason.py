@@ -21,7 +21,7 @@ from collab_layer.flows.context import Request, context
 from collab_layer.flows.making import told
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names
-from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.adjacency import Kind
 from collab_layer.graph.policy import NOBODY
 from collab_layer.stages.asked import ranking as stage
 from collab_layer.stages.asked.ranking import Choice, Scored
@@ -107,7 +107,7 @@ def _known(tools: Tools, scope: Scope, entity: Entity, shown: Sequence[Ranked]) 
             choices.append(Choice(label, notes[0].text if notes else None, 1.0 - place / len(shown)))
         own: list[str] = []
         if opened.focus != NOBODY:
-            held = pick(reading.edges([opened.focus])[opened.focus], Kind.INTERACTED)
+            held = reading.edges([opened.focus])[opened.focus].pick(Kind.INTERACTED)
             newest: list[int] = held.ids[held.last <= reading.horizon].tolist()
             own = [reading.index.displays[one] for one in newest if reading.index.named(one)][:OWN_SHOWN]
         return _Known(choices, own)

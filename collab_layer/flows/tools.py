@@ -11,6 +11,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 from collab_layer.errors import LayerClosedError
 from collab_layer.flows.arrived import Arrived
+from collab_layer.flows.gather import Gathering
 from collab_layer.flows.injections import Entry, InjectionLog
 from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.replay import Replays
@@ -80,6 +81,7 @@ class Tools:
     spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     """(tenant, entity) whose next batch no model is asked about: its last answer came to nothing."""
     arrived: Arrived = field(default_factory=Arrived)
+    gathering: Gathering = field(default_factory=Gathering)
     standing: Standing = field(default_factory=Standing)
     replays: Replays = field(default_factory=Replays)
 

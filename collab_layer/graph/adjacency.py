@@ -12,6 +12,7 @@ as of a time.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, bindparam, false, func, or_, select, true, update
+from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, false, func, or_, select, true, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
@@ -29,7 +30,8 @@ from collab_layer.types.graph import Edges, Ids
 from collab_layer.types.time import FOREVER
 
 PACKED = np.dtype([("dst", "<i4"), ("kind", "<i1"), ("weight", "<f8"), ("count", "<i4"), ("last", "<i8")])
-CACHE_NODES = 20_000
+CACHE_BYTES = 64 << 20
+"""Arrays of nodes read last that one process keeps; a million edges are 50 MB in both directions."""
 _CHUNK = 500
 
 
@@ -52,13 +54,52 @@ BACK = {
 
 _FORTH = frozenset(int(kind) for kind in BACK)
 Packed = NDArray[Any]
+Ends = NDArray[np.int32]
+
+_A, _E = adjacency.c, edges.c
+_THESE: BindParameter[Any] = bindparam("nodes", expanding=True)
+_VERSIONS = select(_A.node, _A.version).where(_A.tenant == bindparam("tenant"), _A.node.in_(_THESE))
+_PACKS = select(_A.node, _A.packed).where(_A.tenant == bindparam("tenant"), _A.node.in_(_THESE))
+_ROWS = select(_E.src, _E.dst, _E.kind, _E.weight, _E.at).where(
+    _E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.valid_to > bindparam("now")
+)
+_DELTAS, _PAST = _ROWS.where(_E.folded == false()), _ROWS.where(_E.at <= bindparam("now"))
+
+
+class Around:
+    """One node's edges, with what was picked of them before."""
+
+    __slots__ = ("_ends", "_rows", "packed")
+
+    def __init__(self, packed: Packed) -> None:
+        self.packed = packed
+        self._rows: dict[tuple[Kind, ...], Packed] = {}
+        self._ends: dict[tuple[Kind, ...], Ends] = {}
+
+    def rows(self, *kinds: Kind) -> Packed:
+        """The edges of some kinds, newest first; an end met under two kinds appears once."""
+        if kinds not in self._rows:
+            self._rows[kinds] = _of_kinds(self.packed, kinds)
+        return self._rows[kinds]
+
+    def ends(self, *kinds: Kind) -> Ends:
+        """The other ends of those, newest first."""
+        if kinds not in self._ends:
+            self._ends[kinds] = np.ascontiguousarray(self.rows(*kinds)["dst"])
+        return self._ends[kinds]
+
+    def pick(self, *kinds: Kind) -> Edges:
+        """The same as columns."""
+        return unpack(self.rows(*kinds))
 
 
 class Adjacency:
-    """Reads and folds; keeps unpacked arrays of recently read nodes."""
+    """Reads and folds; keeps the arrays of recently read nodes, `CACHE_BYTES` of them."""
 
     def __init__(self) -> None:
-        self._cache: OrderedDict[tuple[str, int], tuple[int, Packed]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, int], tuple[int, Around]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
 
     def edges(
         self,
@@ -78,56 +119,60 @@ class Adjacency:
             as_of: Those that held then; None reads the present.
             now: The present; edges with an end count until then. Left out, they do not count.
         """
-        found: dict[int, Packed] = {}
+        found = self.around(connection, tenant, nodes, as_of=as_of, now=now)
+        return {node: around.packed for node, around in found.items()}
+
+    def around(
+        self,
+        connection: Connection,
+        tenant: str,
+        nodes: Sequence[int],
+        *,
+        as_of: int | None = None,
+        now: int = FOREVER - 1,
+    ) -> dict[int, Around]:
+        """The same as `edges`; what is picked of a node is kept with the node's array."""
+        found: dict[int, Around] = {}
         for start in range(0, len(nodes), _CHUNK):
-            found.update(self._some(connection, tenant, list(nodes[start : start + _CHUNK]), as_of, now))
+            part = list(nodes[start : start + _CHUNK])
+            base = {} if as_of is not None else self._kept(connection, tenant, part)
+            moment = {"now": now if as_of is None else as_of}
+            fresh: dict[int, list[tuple[Any, ...]]] = {}
+            query = _DELTAS if as_of is None else _PAST
+            for src, dst, kind, weight, at in connection.execute(query, {"tenant": tenant, "nodes": part, **moment}):
+                fresh.setdefault(src, []).append((dst, kind, weight, 1, at))
+            for node in part:
+                found[node] = base.get(node) or Around(np.zeros(0, PACKED))
+                if node in fresh:
+                    found[node] = Around(_merge(found[node].packed, np.array(fresh[node], PACKED)))
         return found
 
-    def _some(
-        self, connection: Connection, tenant: str, nodes: list[int], as_of: int | None, now: int
-    ) -> dict[int, Packed]:
-        base = {} if as_of is not None else self._packed(connection, tenant, nodes)
-        columns = (edges.c.src, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
-        query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(nodes))
-        if as_of is None:
-            query = query.where(edges.c.folded == false(), edges.c.valid_to > now)
-        else:
-            query = query.where(edges.c.at <= as_of, edges.c.valid_to > as_of)
-        fresh: dict[int, list[tuple[Any, ...]]] = {}
-        for src, dst, kind, weight, at, _ in connection.execute(query):
-            fresh.setdefault(src, []).append((dst, kind, weight, 1, at))
-        none = np.zeros(0, PACKED)
-        return {
-            node: _merge(base.get(node, none), np.array(fresh[node], PACKED)) if node in fresh else base.get(node, none)
-            for node in nodes
-        }
-
     def _packed(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Packed]:
-        rows = connection.execute(
-            select(adjacency.c.node, adjacency.c.version).where(
-                adjacency.c.tenant == tenant, adjacency.c.node.in_(nodes)
-            )
-        )
-        found: dict[int, Packed] = {}
+        return {node: around.packed for node, around in self._kept(connection, tenant, nodes).items()}
+
+    def _kept(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Around]:
+        found: dict[int, Around] = {}
         missing: dict[int, int] = {}
-        for node, version in rows:
+        for node, version in connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}):
             kept = self._cache.get((tenant, node))
             if kept is not None and kept[0] == version:
                 found[node] = kept[1]
             else:
                 missing[node] = version
         if missing:
-            blobs = connection.execute(
-                select(adjacency.c.node, adjacency.c.packed).where(
-                    adjacency.c.tenant == tenant, adjacency.c.node.in_(list(missing))
-                )
-            )
-            for node, blob in blobs:
-                found[node] = np.frombuffer(blob, PACKED)
-                self._cache[(tenant, node)] = (missing[node], found[node])
-            while len(self._cache) > CACHE_NODES:
-                self._cache.popitem(last=False)
+            for node, blob in connection.execute(_PACKS, {"tenant": tenant, "nodes": list(missing)}):
+                found[node] = Around(np.frombuffer(blob, PACKED))
+                self._remember(tenant, node, missing[node], found[node])
         return found
+
+    def _remember(self, tenant: str, node: int, version: int, around: Around) -> None:
+        with self._lock:
+            before = self._cache.pop((tenant, node), None)
+            self._bytes += around.packed.nbytes - (0 if before is None else before[1].packed.nbytes)
+            self._cache[tenant, node] = version, around
+            while self._bytes > CACHE_BYTES:
+                _, (_, oldest) = self._cache.popitem(last=False)
+                self._bytes -= oldest.packed.nbytes
 
     def versions(self, connection: Connection, tenant: str, nodes: Iterable[int]) -> dict[int, tuple[int, int, int]]:
         """What changes whenever a node's edges change: (folded version, deltas, newest delta)."""
@@ -305,14 +350,27 @@ def _merge(base: Packed, fresh: Packed) -> Packed:
 
 def pick(packed: Packed, *kinds: Kind) -> Edges:
     """The edges of some kinds, newest first; an end met under two kinds appears once."""
-    rows = packed[np.isin(packed["kind"], kinds)]
-    if len(kinds) > 1 and len(rows) and len(np.unique(rows["dst"])) < len(rows):
-        plain = rows.copy()
-        plain["kind"] = 0
-        rows = _merge(np.zeros(0, PACKED), plain)
+    return unpack(_of_kinds(packed, kinds))
+
+
+def unpack(rows: Packed) -> Edges:
+    """An array's rows as columns."""
     return Edges(
         rows["dst"].astype(np.int64),
         rows["weight"].astype(np.float64),
         rows["count"].astype(np.int64),
         rows["last"].astype(np.int64),
     )
+
+
+def _of_kinds(packed: Packed, kinds: Sequence[Kind]) -> Packed:
+    kind = packed["kind"]
+    wanted = np.zeros(len(packed), np.bool_)
+    for one in kinds:
+        wanted |= kind == one
+    rows = packed if wanted.all() else packed[wanted]
+    if len(kinds) > 1 and len(rows) and (rows["kind"] != rows["kind"][0]).any():
+        plain = rows.copy()
+        plain["kind"] = 0
+        rows = _merge(np.zeros(0, PACKED), plain)
+    return rows

@@ -28,6 +28,7 @@ SAMPLE = 256
 FULL = 16
 """Cards from which on the whole mean is subtracted: one or two are their own mean, and would vanish."""
 _STALE = -1
+_AT_ONCE = 4_096
 
 
 def key_of(vector: bytes, owner: str, at: int) -> int:
@@ -149,10 +150,10 @@ class CentredVectors:
     @property
     def every(self) -> Vectors:
         """The centred vectors of all cards, shape (c, d); zeros where a card has none."""
-        start = len(self._centred.view)
-        if start < len(self._raw.view):
-            fresh = self._raw.view[start:].astype(np.float32)
-            self._centred.extend(self.mean.centred(fresh, self._have.view[start:]))
+        for start in range(len(self._centred.view), len(self._raw.view), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            fresh = self._raw.view[part].astype(np.float32)
+            self._centred.extend(self.mean.centred(fresh, self._have.view[part]))
         return self._centred.view
 
     def of(self, rows: Ids | Rows) -> Vectors:

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -182,16 +183,24 @@ def upsert(connection: Connection, table: Any, rows: list[dict[str, Any]], *, up
     """
     if not rows:
         return 0
-    if connection.dialect.name == "sqlite":
+    return connection.execute(_upsert(connection.dialect.name, table, update), rows).rowcount
+
+
+def insert_of(dialect: str, table: Any) -> Any:
+    """An insert of the dialect, which knows what to do on a conflict."""
+    if dialect == "sqlite":
         from sqlalchemy.dialects.sqlite import insert
     else:
         from sqlalchemy.dialects.postgresql import insert
-    statement = insert(table)
-    if update:
-        statement = statement.on_conflict_do_update(
-            index_elements=list(table.primary_key.columns),
-            set_={name: statement.excluded[name] for name in update},
-        )
-    else:
-        statement = statement.on_conflict_do_nothing()
-    return connection.execute(statement, rows).rowcount
+    return insert(table)
+
+
+@lru_cache(maxsize=256)
+def _upsert(dialect: str, table: Any, update: tuple[str, ...]) -> Any:
+    statement = insert_of(dialect, table)
+    if not update:
+        return statement.on_conflict_do_nothing()
+    return statement.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={name: statement.excluded[name] for name in update},
+    )

@@ -15,18 +15,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
+from collab_layer.governance.grants import Audience
 from collab_layer.graph import aliases
 from collab_layer.graph.centring import CentredVectors, key_of, tie_of
 from collab_layer.graph.growing import Growing
 from collab_layer.graph.known import Known
+from collab_layer.graph.postings import Holding, Postings
 from collab_layer.graph.tables import cards, entities, graves, tenants
 from collab_layer.types.entity import OWNER_KINDS, Entity
-from collab_layer.types.graph import Bools, Counts, Ids, Rows, Vectors, VectorView
+from collab_layer.types.graph import Bools, Counts, Ids, Levels, Rows, Vectors, VectorView
+from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
 COLUMNS = ("id", "owner", "at", "valid_to", "length", "thread")
+_FETCH = 2_000
+_TENANT = select(tenants.c.rev, tenants.c.generation, tenants.c.policy, tenants.c.sharing).where(
+    tenants.c.tenant == bindparam("tenant")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class TenantIndex:
         self.lock = threading.RLock()
         self.policy = 0  # as of the last refresh
         self.aliases: dict[int, int] = {}
+        self.sharing: str | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -65,6 +73,8 @@ class TenantIndex:
         self.names: list[str] = []
         self.displays: list[str] = []
         self._known = Known()
+        self._postings = Postings(self.tenant, self.rows_of_cards)
+        self._owners: Ids | None = None
         self._is_owner = Growing(np.bool_)
         self._degree = Growing(np.int64)
         self._since = Growing(np.int64)
@@ -87,11 +97,9 @@ class TenantIndex:
             now: The present; None if it does not matter. Erasures, and a clock that was set
                 back, make the index start anew.
         """
-        row = connection.execute(
-            select(tenants.c.rev, tenants.c.generation, tenants.c.policy).where(tenants.c.tenant == self.tenant)
-        ).first()
+        row = connection.execute(_TENANT, {"tenant": self.tenant}).first()
         rev, generation = (0, 0) if row is None else (int(row.rev), int(row.generation))
-        policy = 0 if row is None else int(row.policy)
+        policy, self.sharing = (0, None) if row is None else (int(row.policy), row.sharing)
         if policy != self.policy:
             self.aliases = aliases.of(connection, self.tenant)
         self.policy = policy
@@ -124,14 +132,17 @@ class TenantIndex:
 
     def _take_entities(self, connection: Connection) -> None:
         e = entities.c
-        rows = connection.execute(
+        changed = connection.execute(
             select(e.id, e.name, e.kind, e.display, e.degree, e.since, e.named)
             .where(e.tenant == self.tenant, e.rev > self.rev)
             .order_by(e.id)
-        ).all()
-        if not rows:
-            return
-        size = max(len(self.names), max(row.id for row in rows) + 1)
+        )
+        for rows in changed.partitions(_FETCH):
+            self._add_entities(rows)
+
+    def _add_entities(self, rows: Sequence[Any]) -> None:
+        self._owners = None
+        size = max(len(self.names), rows[-1].id + 1)
         for growing in (self._is_owner, self._degree, self._since, self._tie):
             growing.resize(size)
         self._vectors.grow(size)
@@ -152,14 +163,14 @@ class TenantIndex:
         ).scalars()
         touched = {owner for card in dead if (owner := self._bury(card)) is not None}
         c = cards.c
-        rows = connection.execute(
+        changed = connection.execute(
             select(
                 c.id, c.owner, c.at, c.valid_to, c.length, c.thread, c.vector, c.embedder, c.quarantine, c.superseded
             )
             .where(c.tenant == self.tenant, c.rev > self.rev)
             .order_by(c.rev, c.id)
-        ).all()
-        if rows:
+        )
+        for rows in changed.partitions(_FETCH):  # vectors are wide: not all of them at once
             touched |= {owner for row in rows if (owner := self._bury(row.id)) is not None}
             self._add(rows)
             touched |= {row.owner for row in rows}
@@ -243,6 +254,19 @@ class TenantIndex:
         """The row of each live card, -1 for others."""
         return np.fromiter((self._row.get(card, -1) for card in ids.tolist()), np.int32, len(ids))
 
+    def holding(self, connection: Connection, hashed: Sequence[int]) -> list[Holding]:
+        """Per term the rows of cards that hold it, dead ones too, ascending; and how often."""
+        return self._postings.of(connection, hashed, self._columns["id"].view)
+
+    def rows_of_owner(self, owner: int) -> Sequence[int]:
+        """The rows of an owner's cards that are not dead."""
+        return self._cards_of.get(owner, ())
+
+    def similarity(self, vector: Vectors, rows: Ids | Rows) -> Vectors:
+        """Cosine of a unit vector with some cards, to the accuracy of BLAS, shape (len(rows),)."""
+        every = self.cards.vector
+        return (every @ vector)[rows] if 2 * len(rows) > len(every) else every[rows] @ vector
+
     def vectors(self, rows: Ids | Rows) -> Vectors:
         """The centred vectors of some cards, by row."""
         return self._vectors.of(rows)
@@ -275,12 +299,26 @@ class TenantIndex:
         """Whether a dense id has a name; that of a forgotten entity has none."""
         return 0 <= id_ < len(self.names) and bool(self.names[id_])
 
-    def party(self, ids: Ids) -> Ids:
+    def party(self, ids: Ids | Rows) -> Ids:
         """Who is counted for each entity: its principal where it is an alias, else itself."""
         if not self.aliases:
-            return ids
+            return ids.astype(np.int64, copy=False)
         return np.array([self.aliases.get(id_, id_) for id_ in ids.tolist()], np.int64)
 
     def owners(self) -> Ids:
         """Every owner."""
-        return np.flatnonzero(self._is_owner.view).astype(np.int64)
+        if self._owners is None:
+            self._owners = np.flatnonzero(self._is_owner.view).astype(np.int64)
+        return self._owners
+
+    def levels(self, audience: Audience) -> Levels:
+        """What a reader may use of each entity, shape (e,)."""
+        out = np.where(self._is_owner.view, np.int8(audience.default), np.int8(0)).astype(np.int8, copy=False)
+        if audience.named:
+            named = np.fromiter(audience.named, np.int64, len(audience.named))
+            level = np.fromiter(audience.named.values(), np.int8, len(named))
+            there = named < len(out)
+            out[named[there]] = level[there]
+        if 0 <= audience.reader < len(out):
+            out[audience.reader] = Level.RECORDS
+        return out

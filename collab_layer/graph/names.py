@@ -24,6 +24,9 @@ from collab_layer.types.time import FOREVER
 
 _CHUNK = 500
 SALT = "salt"
+_NAMED = entities.c.name.in_(bindparam("names", expanding=True))
+_FIND = select(entities.c.name, entities.c.id).where(entities.c.tenant == bindparam("tenant"), _NAMED)
+_KNOWN = _FIND.add_columns(entities.c.since, entities.c.named, entities.c.display)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +98,7 @@ def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str,
     wanted = list(dict.fromkeys(names))
     found: dict[str, int] = {}
     for start in range(0, len(wanted), _CHUNK):
-        rows = connection.execute(
-            select(entities.c.name, entities.c.id).where(
-                entities.c.tenant == tenant, entities.c.name.in_(wanted[start : start + _CHUNK])
-            )
-        )
+        rows = connection.execute(_FIND, {"tenant": tenant, "names": wanted[start : start + _CHUNK]})
         found.update((name, id_) for name, id_ in rows)
     return found
 
@@ -165,11 +164,9 @@ def learned_since(connection: Connection, tenant: str, rev: int) -> int:
 
 def _rows(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, Any]:
     wanted = list(dict.fromkeys(names))
-    e = entities.c
     found: dict[str, Any] = {}
     for start in range(0, len(wanted), _CHUNK):
-        query = select(e.name, e.id, e.since, e.named, e.display)
-        rows = connection.execute(query.where(e.tenant == tenant, e.name.in_(wanted[start : start + _CHUNK])))
+        rows = connection.execute(_KNOWN, {"tenant": tenant, "names": wanted[start : start + _CHUNK]})
         found.update((row.name, row) for row in rows)
     return found
 

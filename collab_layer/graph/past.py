@@ -53,6 +53,10 @@ class PastIndex(TenantIndex):
         raw, _ = self._vectors.raw
         return self.centred(raw[rows].astype(np.float32), self._vectors.have[rows])
 
+    def similarity(self, vector: Vectors, rows: Ids | Rows) -> Vectors:
+        """Cosine of a unit vector with some cards."""
+        return self.vectors(rows) @ vector
+
     def centroids(self, ids: Ids) -> VectorView:
         """The mean memory of each entity."""
         raw, _ = self._vectors.raw

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -29,7 +30,12 @@ NOBODY = -1
 
 def sharing(connection: Connection, tenant: str) -> Sharing:
     """The tenant's policy; private for a tenant that is not known."""
-    text = connection.execute(select(tenants.c.sharing).where(tenants.c.tenant == tenant)).scalar()
+    return parsed(connection.execute(select(tenants.c.sharing).where(tenants.c.tenant == tenant)).scalar())
+
+
+@lru_cache(maxsize=64)
+def parsed(text: str | None) -> Sharing:
+    """A policy as it is stored; private where there is none."""
     return Sharing.private() if text is None else Sharing.model_validate_json(text)
 
 

@@ -14,8 +14,8 @@ from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph.engine import Database
 from collab_layer.graph.tables import metadata
 
-HEAD = "0009"
-KNOWN = ("0001", "0002", "0004", "0005", "0006", "0007", "0008", "0009")
+HEAD = "0010"
+KNOWN = ("0001", "0002", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 _ROWS = 1_000_000
 _LOCK = 0x636F6C6C6162  # one opener at a time on PostgreSQL
 
@@ -64,7 +64,9 @@ def _teach_planner(connection: Connection) -> None:
     connection.exec_driver_sql("ANALYZE")
     connection.exec_driver_sql("DELETE FROM sqlite_stat1")
     for table in metadata.sorted_tables:
-        shapes = [(table.name, len(table.primary_key.columns), True, _ROWS)]
+        wide = bool(table.dialect_options["sqlite"]["with_rowid"])
+        key = f"sqlite_autoindex_{table.name}_1" if wide else table.name
+        shapes = [(key, len(table.primary_key.columns), True, _ROWS)]
         for index in table.indexes:
             rows = _ROWS if index.dialect_options["sqlite"]["where"] is None else _ROWS // 100
             shapes.append((str(index.name), len(index.columns), bool(index.unique), rows))

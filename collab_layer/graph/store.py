@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from collab_layer.graph.tables import cards, entities, interactions, tenants
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import Scope
 from collab_layer.types.time import micros
+
+AUDIENCES = 1_000
+"""Readers of a tenant whose grants are not looked up at every read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class GraphStore:
         self.embedder, self.dim = embedder, dim
         self._indexes: dict[str, TenantIndex] = {}
         self._lock = threading.Lock()
+        self._audiences: dict[str, tuple[tuple[int, int], OrderedDict[Reader, tuple[int, Audience]]]] = {}
 
     @classmethod
     def open(cls, url: str, *, embedder: str, dim: int, durable: bool = False) -> GraphStore:
@@ -81,7 +86,7 @@ class GraphStore:
             ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
             who = self.who(connection, scope.tenant, principal, reader, scope.purpose)
-            seen = policy.audience_of(connection, scope.tenant, who, now)
+            seen = self._seen(connection, index, who, now)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
                 connection,
@@ -91,12 +96,12 @@ class GraphStore:
                 seen,
                 now if as_of is None else as_of,
                 as_of,
-                policy.sharing(connection, scope.tenant).min_contributors,
+                policy.parsed(index.sharing).min_contributors,
             )
             about = ids.get(str(focus), NOBODY)
             if as_of is not None and about != NOBODY and not reading.index.named(about):
                 about = NOBODY  # nobody had told of it by then
-            yield Opened(reading, about, reader, policy_version(connection, scope.tenant), now, who)
+            yield Opened(reading, about, reader, index.policy, now, who)
 
     def audience(
         self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None, now: int
@@ -109,6 +114,20 @@ class GraphStore:
         if id_ == NOBODY:
             return policy.stranger(principal, purpose)
         return policy.readers(connection, self.adjacency, tenant, [id_], purpose, self.index(tenant).names)[0]
+
+    def _seen(self, connection: Connection, index: TenantIndex, who: Reader, now: int) -> Audience:
+        """What a reader may use; not looked up again while no grant changes and none of its own ends."""
+        state = (index.policy, index.generation)
+        kept = self._audiences.get(index.tenant)
+        if kept is None or kept[0] != state:
+            kept = self._audiences[index.tenant] = state, OrderedDict[Reader, tuple[int, Audience]]()
+        made, seen = kept[1].pop(who, (now, None))
+        if seen is None or not made <= now < seen.until:
+            made, seen = now, policy.audience_of(connection, index.tenant, who, now)
+        kept[1][who] = made, seen
+        if len(kept[1]) > AUDIENCES:
+            kept[1].popitem(last=False)
+        return seen
 
     def close(self) -> None:
         """Close every connection."""

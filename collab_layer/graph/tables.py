@@ -33,9 +33,10 @@ def _tenant() -> Column[str]:
     return Column("tenant", String(128), primary_key=True)
 
 
-def _table(name: str, *parts: Column[object] | Index) -> Table:
-    # Clustered on the tenant key in SQLite too, so that one tenant's rows lie together.
-    return Table(name, metadata, _tenant(), *parts, sqlite_with_rowid=False)
+def _table(name: str, *parts: Column[object] | Index, wide: bool = False) -> Table:
+    # Clustered on the tenant key in SQLite too, so that one tenant's rows lie together. Not where rows are
+    # wide: to compare a key there SQLite reads the whole row, all its overflow pages included.
+    return Table(name, metadata, _tenant(), *parts, sqlite_with_rowid=wide)
 
 
 tenants = _table(
@@ -120,6 +121,7 @@ adjacency = _table(
     Column("node", Integer, primary_key=True, autoincrement=False),
     Column("version", BigInteger, nullable=False),
     Column("packed", LargeBinary, nullable=False),
+    wide=True,
 )
 
 cards = _table(
@@ -149,6 +151,7 @@ cards = _table(
     Index("ix_cards_owner", "tenant", "owner"),
     Index("ix_cards_interaction", "tenant", "interaction"),
     Index("ix_cards_rev", "tenant", "rev"),
+    wide=True,
 )
 
 Index(  # those that will be over, or are and nobody has noted it

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.graph import latecomers, membership, spans
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
-from collab_layer.graph.engine import upsert
+from collab_layer.graph.engine import insert_of, upsert
 from collab_layer.graph.ids import interaction_id, next_id, number_of
 from collab_layer.graph.names import Mention, find, meet, mention, share_with_erasure
 from collab_layer.graph.tables import edges, interactions, outbox, work
@@ -29,6 +30,13 @@ from collab_layer.types.time import FOREVER, micros
 JOINED, LEFT = "joined", "left"
 """Verbs that make and end membership in a team."""
 _CHUNK = 400
+_I = interactions.c
+_KEYED = select(_I.actor, _I.key, _I.id).where(
+    _I.tenant == bindparam("tenant"), _I.key.in_(bindparam("keys", expanding=True))
+)
+_KEYED_OF_FEW = _KEYED.where(_I.actor.in_(bindparam("actors", expanding=True)))
+_KEYED_OF_MANY = _KEYED.where(_I.actor > 0)  # so that the index on (tenant, actor, key) is not passed over
+_INSERT, _INSERT_EDGES = insert(interactions), insert(edges)
 
 
 def observe(
@@ -67,9 +75,9 @@ def observe(
             if item.verb == JOINED and item.target is not None:
                 joined.append((row["actor"], row["target"], row["at"]))
     if rows:
-        connection.execute(insert(interactions), rows)
+        connection.execute(_INSERT, rows)
         if lines:
-            connection.execute(insert(edges), lines)
+            connection.execute(_INSERT_EDGES, lines)
         if joined or left:
             membership.settle(connection, adjacency, tenant, joined, left)
         _end_older(connection, adjacency, tenant, rows, now)
@@ -131,18 +139,18 @@ def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]],
     counts: dict[int, int] = {}
     for actor, _ in pairs:
         counts[actor] = counts.get(actor, 0) + 1
-    if connection.dialect.name == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as insert_
-    else:
-        from sqlalchemy.dialects.postgresql import insert as insert_
-    statement = insert_(work)
-    statement = statement.on_conflict_do_update(
+    blank = {"refresh": False, "due": now, "lease_until": 0, "token": 0, "attempts": 0, "parked": False}
+    rows = [{"tenant": tenant, "entity": actor, "pending": n, **blank} for actor, n in sorted(counts.items())]
+    connection.execute(_more_work(connection.dialect.name), rows)
+
+
+@lru_cache
+def _more_work(dialect: str) -> Any:
+    statement = insert_of(dialect, work)
+    return statement.on_conflict_do_update(
         index_elements=[work.c.tenant, work.c.entity],
         set_={"pending": work.c.pending + statement.excluded.pending, "parked": False, "due": statement.excluded.due},
     )
-    blank = {"refresh": False, "due": now, "lease_until": 0, "token": 0, "attempts": 0, "parked": False}
-    rows = [{"tenant": tenant, "entity": actor, "pending": n, **blank} for actor, n in sorted(counts.items())]
-    connection.execute(statement, rows)
 
 
 def edge_rows(
@@ -216,12 +224,10 @@ def _known_keys(connection: Connection, tenant: str, batch: Sequence[Interaction
     wanted = [item.key for item in keyed]
     known: dict[tuple[str, str], int] = {}
     for start in range(0, len(wanted), _CHUNK):
-        rows = connection.execute(
-            select(interactions.c.actor, interactions.c.key, interactions.c.id).where(
-                interactions.c.tenant == tenant,
-                interactions.c.actor.in_(list(names)[:_CHUNK]) if len(names) <= _CHUNK else interactions.c.actor > 0,
-                interactions.c.key.in_(wanted[start : start + _CHUNK]),
-            )
-        )
+        given: dict[str, Any] = {"tenant": tenant, "keys": wanted[start : start + _CHUNK]}
+        if len(names) <= _CHUNK:
+            rows = connection.execute(_KEYED_OF_FEW, {**given, "actors": list(names)})
+        else:
+            rows = connection.execute(_KEYED_OF_MANY, given)
         known.update({(names[actor], key): number for actor, key, number in rows if actor in names})
     return known

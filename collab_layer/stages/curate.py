@@ -19,7 +19,7 @@ import numpy as np
 from collab_layer.errors import InputError
 from collab_layer.stages.features import columns
 from collab_layer.stages.rules import Scorer
-from collab_layer.types.graph import Bools, Floats, Ids, Neighborhood, Selection, VectorView
+from collab_layer.types.graph import Bools, Floats, Ids, Neighborhood, Selection
 from collab_layer.types.scope import Level
 
 Kind = Literal["owner", "thing"]
@@ -116,7 +116,7 @@ def _narrow(given: Neighborhood, keep: Bools) -> Neighborhood:
         group=given.group[keep],
         peer=given.peer[keep],
         tie=None if given.tie is None else given.tie[keep],
-        vectors=VectorView(given.vectors.matrix, given.vectors.row[keep]),
+        vectors=given.vectors.take(keep),
     )
 
 

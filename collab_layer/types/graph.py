@@ -7,7 +7,7 @@ what the reader may see.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,32 @@ class VectorView:
             out[have] = np.einsum("ij,j->i", self.matrix[picked[have]], vector)
         return out
 
+    def take(self, rows: NDArray[np.integer[Any]] | Bools) -> VectorView:
+        """The entities given, in that order."""
+        return VectorView(self.matrix, self.row[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class LaterView:
+    """The same, looked up when it is asked for: most candidates are given up before.
+
+    Attributes:
+        ids: The entities, shape (n,).
+        look_up: The vectors of some of them.
+    """
+
+    ids: Ids
+    look_up: Callable[[Ids], VectorView]
+
+    def dot(self, vector: Vectors | None, rows: NDArray[np.integer[Any]] | slice = slice(None)) -> Floats:
+        """Cosine of `vector` with the entities in `rows`; 0 where one has no vector."""
+        ids = self.ids[rows]
+        return np.zeros(len(ids)) if vector is None else self.look_up(ids).dot(vector)
+
+    def take(self, rows: NDArray[np.integer[Any]] | Bools) -> LaterView:
+        """The entities given, in that order."""
+        return LaterView(self.ids[rows], self.look_up)
+
 
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
@@ -123,7 +149,7 @@ class Neighborhood:
     pair_last: Counts
     group: Bools
     peer: Floats
-    vectors: VectorView
+    vectors: VectorView | LaterView
     focus_vector: Vectors | None = None
     query_vector: Vectors | None = None
     owners_visible: int = 1
@@ -367,6 +393,7 @@ __all__ = [
     "Floats",
     "Ids",
     "ItemEdges",
+    "LaterView",
     "Levels",
     "Neighborhood",
     "Rows",
