@@ -7,7 +7,7 @@ Pure: chance comes from a seed that is passed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +72,19 @@ def mean(values: Floats, seed: int) -> Interval:
     return Interval(float(values.mean()), low, high)
 
 
+def summed(columns: Floats, figure: Callable[[Floats], Floats], seed: int) -> Interval:
+    """A figure of sums over units that are drawn as a whole, such as episodes, with its bootstrap interval.
+
+    Args:
+        columns: What each unit adds, shape (u, k), u >= 1.
+        figure: From sums, shape (..., k), to figures, shape (...).
+        seed: Of the draws.
+    """
+    values = figure(_resamples(len(columns), seed) @ columns)
+    low, high = _middle(values.tolist())
+    return Interval(float(figure(columns.sum(axis=0))), low, high)
+
+
 def lift(before: Floats, after: Floats, seed: int) -> Interval:
     """`mean(after) / mean(before) - 1`, paired by user; both of shape (u,).
 
@@ -98,4 +111,4 @@ def _middle(values: Sequence[float]) -> tuple[float, float]:
     return float(ordered[int(0.025 * DRAWS)]), float(ordered[int(0.975 * DRAWS) - 1])
 
 
-__all__ = ["Interval", "harm", "hits", "lift", "mean", "ndcg", "places", "worse"]
+__all__ = ["Interval", "harm", "hits", "lift", "mean", "ndcg", "places", "summed", "worse"]

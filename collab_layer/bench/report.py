@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 _TESTS = {">=": operator.ge, "<=": operator.le, ">": operator.gt}
@@ -60,6 +60,7 @@ class Report:
         seed: The first random seed.
         embedder: Id of the embedder used.
         rows: In the order in which they were measured.
+        frozen: What was fixed before the run, such as grants and attacks: name to SHA-256.
     """
 
     command: str
@@ -67,6 +68,7 @@ class Report:
     seed: int
     embedder: str
     rows: Sequence[Row]
+    frozen: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def ok(self) -> bool:
@@ -76,11 +78,13 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The object that `--json` prints; numbers that are not finite become null."""
         rows = [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows]
+        frozen = {"frozen": dict(self.frozen)} if self.frozen else {}
         return {
             "command": self.command,
             "data_sha256": self.data_sha256,
             "seed": self.seed,
             "embedder": self.embedder,
+            **frozen,
             "rows": rows,
         }
 

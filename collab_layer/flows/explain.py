@@ -74,6 +74,7 @@ def _explain(tools: Tools, scope: Scope, id_: str, depth: int, width: int) -> Li
             said = _interaction(opened, scope, id_) if id_.startswith("i") else _record(tools, opened, scope, id_)
             return said.model_copy(update={"received": received_by(tools, opened.reading.connection, scope, id_)})
         item = _item(opened, scope, id_)
+        id_ = item.id
         seen = opened.reading.audience
         if scope.principal is not None and any(seen.level(one) < item.level for one in item.principals):
             raise UnknownIdError(id_)
@@ -143,6 +144,7 @@ def _as_facet(opened: Opened, item: Item) -> Facet:
 
 def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     reading = opened.reading
+    id_ = derived.whole(reading.connection, reading.tenant, id_, None if scope.principal is None else opened.reader)
     item = derived.get(reading.connection, reading.tenant, [id_]).get(id_)
     gone = item is None or id_ in derived.is_erased(reading.connection, reading.tenant, [id_])
     if item is None or gone or (scope.principal is not None and not _may_see(opened, item)):

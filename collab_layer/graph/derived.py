@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,12 +19,14 @@ from collab_layer.graph import merged
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
 from collab_layer.types.facet import FacetKind
+from collab_layer.types.prompt import SHOWN_ID
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
 ERASED = "erased"
 FORGOTTEN = "forgotten"
 """Marks of rows that hold no words any more: a distilled facet's trace, and an item that must not be made again."""
+_SHOWN = re.compile(f"d[0-9a-f]{{{SHOWN_ID - 1},30}}")
 _CHUNK = 400
 
 
@@ -114,6 +117,23 @@ def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, It
         where = derived.c.id.in_(list(ids[start : start + _CHUNK]))
         found.update((item.id, item) for item in _load(connection, tenant, where))
     return found
+
+
+def whole(connection: Connection, tenant: str, id_: str, reader: int | None = None) -> str:
+    """The id that a shown beginning stands for; the text as given where it is none, or not of exactly one.
+
+    Args:
+        connection: In the caller's transaction.
+        tenant: Nothing crosses it.
+        id_: An id, or its first characters as prompts show them.
+        reader: Only among what was derived for this one.
+    """
+    if not _SHOWN.fullmatch(id_):
+        return id_
+    d = derived.c
+    query = select(d.id).where(d.tenant == tenant, d.id >= id_, d.id < f"{id_}g").limit(2)
+    found = connection.execute(query if reader is None else query.where(d.owner == reader)).scalars().all()
+    return found[0] if len(found) == 1 else id_
 
 
 def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, now: int) -> list[Item]:

@@ -1,7 +1,8 @@
 """A long note as one short lesson: "When <task>. Did: <outcome>".
 
 In:   a text, and what is known of how it ended.
-Out:  one line of at most `max_tokens` estimated tokens; words are never cut.
+Out:  one line of at most `max_tokens` estimated tokens; words are never cut. A plain note of a few
+      sentences stays whole.
 Pure. Source of the form and of its length: docs/evidence (short records gave more than any curation).
 """
 
@@ -14,6 +15,8 @@ from collab_layer.stages.tokens import STOP, lower, sentences, terms
 from collab_layer.types.prompt import estimate_tokens
 
 MAX_TOKENS = 50
+NOTE_TOKENS = 90
+"""Of a note that tells no outcome: what it says may stand in any of its sentences. Source: docs/evidence/govern.md."""
 _ENOUGH = 3
 _PLAIN_VERBS = frozenset(("interacted", "remembered", "described", "read", "viewed", "mentioned", "noted", "said"))
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
@@ -63,6 +66,31 @@ def lesson(
     short_done = shorten(done, room - estimate_tokens(short_task))
     head = f"{when} {short_task}{'' if short_task.endswith(('…', '?')) else '.'}" if short_task else ""
     return " ".join(part for part in (head, f"{did} {short_done}" if short_done else "") if part)
+
+
+def note(text: str, *, max_tokens: int = NOTE_TOKENS) -> str:
+    """A text that tells no outcome, on one line: whole if it fits.
+
+    Otherwise its first informative sentence, shortened if need be, and those after it while whole ones fit.
+
+    Args:
+        text: The note; of a long one the first 1,500 characters are read.
+        max_tokens: Budget by `estimate_tokens`.
+
+    Returns:
+        One line; empty if the text has no word.
+    """
+    whole = " ".join(text[:_READ].split())
+    if len(text) <= _READ and estimate_tokens(whole) <= max_tokens:
+        return whole if _WORD.search(whole) else ""
+    first = _informative(text)
+    line, after = shorten(first, max_tokens), False
+    for sentence in (" ".join(one.split()) for one in sentences(text[:_READ])):
+        if after and estimate_tokens(f"{line} {sentence}") > max_tokens:
+            break
+        line = f"{line} {sentence}" if after else line
+        after = after or sentence == first == line
+    return line
 
 
 def mostly_cyrillic(text: str) -> bool:
@@ -124,4 +152,4 @@ def _done(links: Sequence[str], outcome: str | None, verb: str | None) -> str:
     return done or (verb if verb and verb not in _PLAIN_VERBS else "")
 
 
-__all__ = ["MAX_TOKENS", "lesson", "mostly_cyrillic", "shorten"]
+__all__ = ["MAX_TOKENS", "NOTE_TOKENS", "lesson", "mostly_cyrillic", "note", "shorten"]

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from math import exp, isfinite
 
-from collab_layer.stages.lessons import MAX_TOKENS, lesson, mostly_cyrillic, shorten
+from collab_layer.stages.lessons import MAX_TOKENS, NOTE_TOKENS, lesson, mostly_cyrillic, note, shorten
+from collab_layer.stages.repeats import repeats_last
 from collab_layer.stages.support import Pool, Support, pool, support
 from collab_layer.stages.tokens import terms
 from collab_layer.types.graph import Draft, Snippet
@@ -246,8 +247,11 @@ def lessons_from(
     *,
     delta: float = DELTA,
     max_tokens: int = MAX_TOKENS,
+    note_tokens: int = NOTE_TOKENS,
 ) -> list[Draft]:
     """One lesson per record of those who agreed to be quoted, highest score first, of equal ones the newest.
+
+    Those that nearly repeat a better one come last (`stages.repeats`).
 
     The confidence is the record's part of exp(score), at most delta. A record that says the same
     as a better one is not repeated but becomes its source.
@@ -258,6 +262,7 @@ def lessons_from(
         names: Display names of links to mention where the text itself does not.
         delta: The most a lesson's confidence can be, in (0, 1].
         max_tokens: Of each lesson.
+        note_tokens: Of one that tells neither an outcome nor links.
 
     Raises:
         ValueError: Snippets and scores differ in length.
@@ -272,12 +277,20 @@ def lessons_from(
     total = sum(mass)
     said: dict[str, list[tuple[Snippet, float, float]]] = {}
     for (snippet, score), part in zip(pairs, mass, strict=True):
-        text = (snippet.text or "").casefold()
-        links = [name for link in snippet.links if (name := (names or {}).get(link)) and name.casefold() not in text]
-        line = _said(snippet, links[:_NAMES], max_tokens)
+        links = _unsaid([name for link in snippet.links if (name := (names or {}).get(link))], snippet.text or "")
+        plain = not links and not snippet.outcome
+        line = note(snippet.text or "", max_tokens=note_tokens) if plain else _said(snippet, links[:_NAMES], max_tokens)
         if line:
             said.setdefault(line, []).append((snippet, score, part / total))
-    return [_lesson(line, behind, delta) for line, behind in said.items()]
+    order = repeats_last([(line, behind[0][0].outcome) for line, behind in said.items()])
+    drafts = [_lesson(line, behind, delta) for line, behind in said.items()]
+    return [drafts[place] for place in order]
+
+
+def _unsaid(names: Sequence[str], text: str) -> list[str]:
+    """Names that a text does not say itself, in whatever inflection."""
+    said = frozenset(terms(text))
+    return [name for name in names if name.casefold() not in text.casefold() and not said.issuperset(terms(name))]
 
 
 def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collab_layer.types.facet import CollabMemory, Facet
 
+SHOWN_ID = 9
+"""Characters of an id that a prompt shows; `explain` takes them for the whole."""
 OVERHEAD_TOKENS = 48
 """Tokens of the head and the fences, counted against the budget."""
 
@@ -35,7 +37,7 @@ def quote(text: str) -> str:
 
 def line(facet: Facet) -> str:
     """One facet as one line of data."""
-    parts = [f"- [{facet.id}] {quote(facet.text)}"]
+    parts = [f"- [{facet.id[:SHOWN_ID]}] {quote(facet.text)}"]
     if facet.kind == "foreign":
         parts.append(f"(of another organisation, a candidate only, support {facet.confidence:.2f})")
     elif facet.contributors > 1:

@@ -41,7 +41,10 @@ def test_a_records_grant_brings_the_lesson_with_its_evidence(layer):
     assert lesson.kind is FacetKind.LESSON
     assert "pinning" in lesson.text
     assert str(lesson.evidence[0].owner) == "agent:a"
-    assert lesson.id in str(memory)
+    shown = lesson.id[:9]
+    assert f"[{shown}]" in str(memory)
+    assert layer.explain(shown).id == lesson.id
+    assert layer.derived(shown).text == lesson.text
 
 
 def test_a_grant_to_one_is_no_grant_to_another(layer):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collab_layer.stages.lessons import lesson, shorten
+from collab_layer.stages.lessons import lesson, note, shorten
 from collab_layer.types.prompt import estimate_tokens
 
 NOTE = (
@@ -76,3 +76,19 @@ def test_a_lesson_is_one_line_within_budget_of_whole_words(text, outcome, links,
     strip = " .;:,!…—–-?"
     allowed = {part.strip(strip).casefold() for word in given_words for part in (word,)}
     assert all(word.strip(strip).casefold() in allowed for word in said.split())
+
+
+def test_a_plain_note_of_a_few_sentences_stays_whole():
+    text = "Budget approved. It is 221,000 USD, and it replaces 236,000 USD. Finance signed."
+    assert note(text) == note(text.replace(". ", ".\n\n")) == text
+
+
+def test_a_long_note_ends_with_its_last_whole_sentence_that_fits():
+    said = note(NOTE, max_tokens=64)
+    assert estimate_tokens(said) <= 64
+    assert said.startswith("The build broke because go.sum")
+    assert said.endswith(".")
+
+
+def test_a_note_without_a_word_gives_nothing():
+    assert note("") == note("… !!") == ""

@@ -318,3 +318,9 @@ def test_the_query_facet_counts_facets_owners_only_where_enough_hold_the_link():
     assert enough.text == "Most common in the best records: go.sum 6/8"
     assert query_facet(few[:2], NAMES) is None
     assert query_facet([], NAMES) is None
+
+
+def test_a_topic_that_the_note_itself_names_in_another_form_is_no_deed():
+    note = Snippet("c1", 1, R, 1.0, 5, "Approved the current budgets of Maple. That supersedes the earlier one.", (7,))
+    (draft,) = lessons_from([note], [1.0], {7: "Budget"})
+    assert draft.text == "Approved the current budgets of Maple. That supersedes the earlier one."

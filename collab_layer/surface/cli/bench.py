@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     bench = typer.Typer(help="Measure what sharing and models are worth.", no_args_is_help=True)
     bench.command("lift")(lift)
     bench.command("prompts")(prompts)
+    bench.command("govern")(govern)
     bench.command("triggers")(triggers)
     register_tasks(bench)
     app.add_typer(bench, name="bench")
@@ -85,6 +86,24 @@ def triggers(
 
     with progress() as bar:
         report = asyncio.run(measured.compare(range(seed, seed + seeds), progress=teller(bar)))
+    show(report, as_json)
+
+
+def govern(
+    data: Annotated[Path | None, typer.Option("--data", metavar="DIR", help="GateMem; left out, only attacks.")] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Of each domain, the first; all if left out.")] = None,
+    attacks: Annotated[bool, typer.Option(help="Let the attacks loose as well.")] = True,
+    seed: Annotated[int, typer.Option(help="Of the attacks and of the crowd they fall upon.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """What borders, deletions and attacks do to what is told: utility, exposure, residue, attack success.
+
+    All of GateMem takes an hour on two slow cores; `--episodes 2` a minute or two.
+    """
+    from collab_layer.bench import govern as measured
+
+    with progress() as bar:
+        report = asyncio.run(measured.report(data, most=episodes, attacked=attacks, seed=seed, progress=teller(bar)))
     show(report, as_json)
 
 
