@@ -35,9 +35,14 @@ def quote(text: str) -> str:
     return json.dumps(" ".join(text.split()), ensure_ascii=False)
 
 
+def shown_id(id_: str) -> str:
+    """An id as a prompt shows it: a derived item's by its beginning, any other whole."""
+    return id_[:SHOWN_ID] if id_.startswith("d") else id_
+
+
 def line(facet: Facet) -> str:
     """One facet as one line of data."""
-    parts = [f"- [{facet.id[:SHOWN_ID]}] {quote(facet.text)}"]
+    parts = [f"- [{shown_id(facet.id)}] {quote(facet.text)}"]
     if facet.kind == "foreign":
         parts.append(f"(of another organisation, a candidate only, support {facet.confidence:.2f})")
     elif facet.contributors > 1:

@@ -48,7 +48,7 @@ def test_the_audience_reads_the_wording_with_evidence_and_never_its_source(layer
     assert (notice.id, notice.text) == (made.id, SAFE)
     assert str(notice.evidence[0].owner) == "user:anna"
     assert notice.evidence[1].source == "withheld"
-    assert notice.id in str(memory)
+    assert f"[{notice.id[:9]}]" in str(memory)
     assert "lawyer" not in memory.model_dump_json()
     assert source not in memory.model_dump_json()
 
