@@ -98,7 +98,7 @@ def _taken(owner: int, things: Sequence[int]) -> list[Interaction]:
 
 def _notes(seed: int) -> list[Interaction]:
     rng = np.random.default_rng(seed)
-    order = rng.permutation(4 * len(PROBLEMS)) % len(PROBLEMS)
+    order: list[int] = (rng.permutation(4 * len(PROBLEMS)) % len(PROBLEMS)).tolist()
     return [
         Interaction(
             actor=Entity("agent", f"a{at % 5}"),
@@ -106,7 +106,7 @@ def _notes(seed: int) -> list[Interaction]:
             text=f"Ticket {at}: {PROBLEMS[one][0]}.",
             outcome=PROBLEMS[one][1],
         )
-        for at, one in enumerate(order.tolist())
+        for at, one in enumerate(order)
     ]
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from collab_layer.bench.mem0_store import alone, shared
 from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, LayerStore, Store, named_stores
 from collab_layer.errors import InputError
 
@@ -98,3 +99,31 @@ def test_a_store_is_named_and_found() -> None:
 def test_a_store_that_cannot_be_made_is_refused(given: str) -> None:
     with pytest.raises(InputError):
         named_stores([given])
+
+
+@pytest.mark.timeout(600)  # Mem0 and Chroma are slow to import
+@story
+async def test_mem0_by_itself_is_a_contestant() -> None:
+    store = alone()
+    assert isinstance(store, Store)
+    try:
+        mine = await store.add("agent:b", FIX, [], NOON, EVERYONE)
+        await store.add("agent:a", FIX, [], NOON, EVERYONE)
+        assert sources(await store.context("agent:b", "VPN drops on macOS", LATER, 400)) == [mine]
+        assert await store.context("agent:b", "VPN drops on macOS", LATER, 5) == []
+        assert await store.context("agent:b", "VPN drops on macOS", NOON - timedelta(days=1), 400) == []
+    finally:
+        await store.aclose()
+
+
+@pytest.mark.timeout(600)
+@story
+async def test_a_shared_mem0_keeps_what_is_private() -> None:
+    store = shared()
+    try:
+        theirs = await store.add("agent:a", FIX, [], NOON, EVERYONE)
+        secret = await store.add("agent:a", FIX + " by hand", [], NOON, PRIVATE)
+        assert sources(await store.context("agent:b", "VPN drops on macOS", LATER, 400)) == [theirs]
+        assert set(sources(await store.context("agent:a", "VPN drops on macOS", LATER, 400))) == {theirs, secret}
+    finally:
+        await store.aclose()

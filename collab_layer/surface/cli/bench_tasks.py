@@ -12,14 +12,17 @@ from typing import Annotated
 
 import typer
 
+from collab_layer.errors import InputError
 from collab_layer.surface.cli.bench_show import show, teller
 from collab_layer.surface.cli.options import Json
-from collab_layer.surface.cli.output import console, emit, progress, table
+from collab_layer.surface.cli.output import console, emit, progress, remark, table
 
 
 def register(bench: typer.Typer) -> None:
     """Add the commands."""
     bench.command("tasks")(tasks)
+    bench.command("leaderboard")(leaderboard)
+    bench.command("report")(report)
 
 
 def tasks(
@@ -58,6 +61,44 @@ def tasks(
     with progress() as bar:
         report = asyncio.run(task.measure(options, teller(bar)))
     show(report, as_json)
+
+
+def leaderboard(
+    files: Annotated[list[Path], typer.Argument(help="Entries, or runs printed with --json.")],
+    as_json: Json = False,
+) -> None:
+    """Who helps most and harms least: net = help - 2 * harm; no rank above 1 % leakage."""
+    from collab_layer.bench.leaderboard import entries, standings
+
+    found = standings(entries(files))
+    if as_json:
+        return emit(
+            [{**one.entry.model_dump(), "net": one.entry.net, "rank": one.rank, "why": one.why} for one in found]
+        )
+    rows = [
+        (one.rank or "–", one.entry.system, one.entry.task, one.entry.net, one.entry.help, one.entry.harm,
+         one.entry.leakage, one.entry.embedder, one.entry.data_sha256[:12], one.why)
+        for one in found
+    ]  # fmt: skip
+    heads = ("rank", "system", "task", "net", "help", "harm", "leakage", "embedder", "data", "")
+    return console().print(table("Leaderboard", heads, rows))
+
+
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Runs printed with --json.")],
+    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="Where the page goes.")],
+    as_json: Json = False,
+) -> None:
+    """One page with drawings out of runs; it needs no network and no script."""
+    from collab_layer.bench.page import page
+    from collab_layer.bench.runs import load_run
+
+    text = page([load_run(path) for path in files])
+    try:
+        html.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"`{html}` cannot be written: {error.strerror or error}") from error
+    emit({"html": str(html), "bytes": len(text.encode())}) if as_json else remark(f"Wrote {html}.")
 
 
 __all__ = ["register"]

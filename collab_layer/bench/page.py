@@ -1,0 +1,128 @@
+"""Runs as one page that needs nothing but a browser.
+
+In:   runs, as `collab bench … --json` printed them.
+Out:  HTML with its drawings inside: no network, no script; every word of a run is escaped.
+Never: a figure that is not in a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collab_layer.bench.runs import Figure, Run
+from collab_layer.errors import CollabError
+
+TEMPLATE = Path(__file__).with_name("page.html.j2")
+INSTALL = "pip install 'collab-layer[report]'"
+WIDTH, LABELS, LINE = 960.0, 430.0, 22.0
+DRAWN = 40
+"""Figures that one drawing shows; the table has all."""
+LABEL_CHARS = 62
+_COST = frozenset(("s", "ms", "us", "µs", "MB", "tokens", "calls", "$", "USD", "1/s", "ratio"))
+_SECTIONS = (
+    ("Lift", "What neighbours add: differences and ratios against memory alone, or against another arm."),
+    ("Harm", "What neighbours take away, and what was told to those who may not know it."),
+    ("Terciles", "By how much the asking owner had noted by itself."),
+    ("Cost", "Time, memory, tokens and calls."),
+    ("All other figures", "As measured."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    label: str
+    x: float
+    low: float
+    high: float
+    y: float
+
+
+def page(runs: Sequence[Run]) -> str:
+    """The whole page.
+
+    Raises:
+        CollabError: The template library is not installed.
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise CollabError(f"a page needs jinja2; {INSTALL}") from error
+    figures = [row for run in runs for row in run.rows]
+    held = [[row for row in figures if section_of(row) == at] for at in range(len(_SECTIONS))]
+    sections = [_section(*_SECTIONS[at], rows) for at, rows in enumerate(held) if rows]
+    barred = [row for row in figures if row.ok is not None]
+    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(runs=runs, sections=sections, bars=len(barred), met=sum(bool(row.ok) for row in barred))
+
+
+def section_of(row: Figure) -> int:
+    """In which part of the page a figure goes."""
+    last = row.name.rpartition(".")[2]
+    if row.unit in _COST:
+        return 3
+    if "tercile" in row.name or {"low", "mid", "high"} & set(row.name.split(".")):
+        return 2
+    if last in ("harm", "worse", "leakage", "exposure"):
+        return 1
+    return 0 if last in ("lift", "help") or "_over_" in last else 4
+
+
+def _section(title: str, says: str, rows: Sequence[Figure]) -> dict[str, Any]:
+    drawn = [row for row in rows if _finite(row.value)][:DRAWN] if len({row.unit for row in rows}) == 1 else []
+    ends = [value for row in drawn for value in (row.value, row.low, row.high) if value is not None and _finite(value)]
+    least, most = (min([0.0, *ends]), max([0.0, *ends])) if ends else (0.0, 0.0)
+    wide = most - least
+
+    def place(value: float | None) -> float:
+        inside = 0.0 if value is None or not wide else (min(max(value, least), most) - least) / wide
+        return round(LABELS + inside * (WIDTH - LABELS - 10), 1)
+
+    marks = [
+        _Mark(
+            _cut(row.name),
+            place(row.value),
+            place(row.value if row.low is None else row.low),
+            place(row.value if row.high is None else row.high),
+            (at + 0.7) * LINE,
+        )
+        for at, row in enumerate(drawn)
+    ]
+    return {
+        "title": title,
+        "says": says,
+        "marks": marks if wide else [],
+        "zero": place(0.0) if wide else None,
+        "least": f"{least:.3g}",
+        "most": f"{most:.3g}",
+        "width": WIDTH,
+        "labels": LABELS,
+        "height": len(marks) * LINE + 30,
+        "rows": [_shown(row) for row in rows],
+    }
+
+
+def _shown(row: Figure) -> dict[str, Any]:
+    known = _finite(row.low) and _finite(row.high)
+    return {
+        "name": row.name,
+        "value": f"{row.value:.4g}" if _finite(row.value) else "not finite",
+        "interval": f"{row.low:.4g} to {row.high:.4g}" if known else "",
+        "unit": row.unit,
+        "bar": row.bar or "",
+        "ok": row.ok,
+    }
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LABEL_CHARS else f"…{name[-LABEL_CHARS:]}"
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+__all__ = ["page", "section_of"]
