@@ -9,6 +9,7 @@ save:   the facets as derived items told to the audience, so that lineage, the i
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -161,7 +162,7 @@ def _published(
     """The facets that may be told now: fresh ones, and those that stay as they were told last."""
     party = aliases.of(connection, tenant)
     epoch, salt = epoch_of(now, sharing.epoch_hours), names.salt(connection, tenant)
-    wanted = {_key(world, things): (things, who) for things, who in _candidates(world, sharing.min_contributors)}
+    wanted = {_key(world, things, salt): (things, who) for things, who in _candidates(world, sharing.min_contributors)}
     before: dict[str, Item] = {}
     keys = list(wanted)
     for start in range(0, len(keys), 400):
@@ -224,8 +225,10 @@ def _item(
     )
 
 
-def _key(world: _World, things: Things) -> str:
-    return "export:" + " ".join(sorted(str(world.names[thing]) for thing in things))
+def _key(world: _World, things: Things, salt: str) -> str:
+    """The same for the same things; a trace of what was erased keeps its key, so there is no name in it."""
+    named = json.dumps(sorted(str(world.names[thing]) for thing in things))
+    return "export:" + hashlib.blake2b(named.encode(), key=salt.encode()[:64], digest_size=16).hexdigest()
 
 
 def _series(salt: str, to: Entity) -> str:

@@ -8,6 +8,7 @@ from sqlalchemy import select
 from collab_layer import Alias
 from collab_layer.errors import InputError, NotPermittedError, UnknownIdError
 from collab_layer.graph.tables import aliases, audit
+from collab_layer.testing.memory import InMemoryBackend
 
 
 def _readers_of_dune(layer, count, kind="user", level="facets"):
@@ -57,6 +58,24 @@ def test_a_principal_with_many_aliases_moves_no_confidence_by_more_than_delta(la
         assert abs(before.get(link, 0.0) - after.get(link, 0.0)) <= 0.25 + 1e-9, link
     near = [one.entity for one in layer.neighbors("user:reader") if str(one.entity).startswith("agent:eve")]
     assert len(near) == 1, "one principal takes one place among the neighbours"
+
+
+def test_copies_of_one_principal_in_several_stores_and_names_are_one_voice(layer):
+    said = "The SSO login loop is cured by clearing the session cookie"
+    stores = [InMemoryBackend("one"), InMemoryBackend("two")]
+    for store in stores:
+        store.add("agent:eve", said)
+        store.add("agent:eve", f"{said}!")
+        layer.index(store)
+    layer.observe("agent:eve2", text=said)
+    for name in ("agent:eve", "agent:eve2"):
+        layer.grant(name, "agent:bob", "records")
+    layer.alias("agent:eve2", "agent:eve")
+    layer.drain()
+    lessons = layer.context("agent:bob", "SSO login loop").facets
+    assert lessons
+    assert {lesson.contributors for lesson in lessons} == {1}
+    assert max(lesson.confidence for lesson in lessons) <= 0.25
 
 
 def test_aliases_of_an_alias_follow_it_and_cannot_run_in_a_circle(layer):

@@ -156,6 +156,19 @@ def test_who_forgets_or_takes_back_consent_marks_the_bundle_for_revocation(layer
     assert {one.id: one.state for one in layer.bundles()}[bundle.id] == "revoked"
 
 
+def test_a_forgotten_thing_is_in_no_file_though_it_was_told_outside(sqlite_url, tmp_path):
+    with CollabLayer.open(sqlite_url, tenant="acme", settings=Settings(worker=False)) as layer:
+        _readers(layer, books=("zanzibarbook", "dune"))
+        bundle = layer.export_bundle(OUTSIDE)
+        assert ("zanzibarbook",) in _things(bundle)
+        layer.forget("item:zanzibarbook")
+        assert "forgotten" in layer.bundles()[0].why
+        layer.forget(OUTSIDE)
+        assert layer.bundles() == []
+    left = [path.name for path in tmp_path.iterdir() if b"zanzibarbook" in path.read_bytes()]
+    assert left == []
+
+
 def test_the_operator_can_explain_what_was_told_and_to_whom(layer):
     _readers(layer, 3)
     bundle = layer.export_bundle(OUTSIDE)
