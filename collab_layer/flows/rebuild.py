@@ -10,7 +10,7 @@ of its readers could have read each owner behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -90,7 +90,9 @@ def _once(tools: Tools, tenant: str) -> ItemEdges | None:
             index.refresh(connection, now)
             of = shared(tools, connection, index, None)
         fence = upkeep.fence(connection, tenant)
-    found = item_edges(of.held, minimum=of.minimum)
+    # Who holds what is counted by principal; what the edges rest on is kept by owner, as grants are.
+    counted = replace(of.held, owner=index.party(of.held.owner))
+    found = item_edges(counted, minimum=of.minimum)
     made = Made(now, *fence, of.until, of.minimum, found.owners, len(np.unique(found.thing)), found.method)
     behind, first = np.unique(of.held.owner, return_index=True)
     levels = np.where(of.held.facets[first], np.int8(Level.FACETS), np.int8(Level.RECORDS)).astype(np.int8)

@@ -125,6 +125,14 @@ def test_whoever_is_forgotten_is_in_no_edge_any_more(layer, reader):
     assert edge(layer) > 0
 
 
+def test_aliases_hold_together_what_one_principal_holds(layer, reader):
+    films(layer)
+    share(layer)
+    for person in range(1, 4):
+        layer.alias(f"user:{person}", "user:0")
+    assert layer.rebuild().owners == PEOPLE - 3
+
+
 def test_facets_count_only_where_more_than_the_minimum_hold_both(layer, reader):
     films(layer, people=6)
     share(layer, people=6, level="facets")
