@@ -14,7 +14,7 @@ from collab_layer.errors import UnknownIdError
 from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import foreign
-from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.adjacency import Kind
 from collab_layer.graph.foreign import Taken
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import OWN_CAP
@@ -94,7 +94,8 @@ def _own(opened: Opened) -> set[str]:
     if opened.focus == NOBODY:
         return set()
     reading = opened.reading
-    held = pick(reading.edges([opened.focus])[opened.focus], Kind.INTERACTED, Kind.MENTIONS).take(slice(OWN_CAP))
+    around = reading.edges([opened.focus])[opened.focus]
+    held = around.pick(Kind.INTERACTED, Kind.MENTIONS).take(slice(OWN_CAP))
     return {reading.index.names[id_] for id_ in held.ids.tolist() if reading.index.named(id_)}
 
 
