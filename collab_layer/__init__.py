@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collab_layer.types.lineage import Lineage
     from collab_layer.types.notice import Notice
     from collab_layer.types.ranking import Ranking
+    from collab_layer.types.review import Blocked
     from collab_layer.types.rules import RuleDiff, RuleSet
     from collab_layer.types.scope import Grant, Sharing
     from collab_layer.types.upkeep import Consolidation
@@ -39,6 +40,7 @@ _HOME = {
     "Issued": "collab_layer.types.bundle",
     "Revocations": "collab_layer.types.bundle",
     "AsyncCollabLayer": "collab_layer.layer",
+    "Blocked": "collab_layer.types.review",
     "Changed": "collab_layer.types.changed",
     "CollabLayer": "collab_layer.sync",
     "CollabMemory": "collab_layer.types.facet",
@@ -72,6 +74,7 @@ __all__ = [
     "Alias",
     "Answer",
     "AsyncCollabLayer",
+    "Blocked",
     "Changed",
     "CollabLayer",
     "CollabMemory",

@@ -29,6 +29,7 @@
     │   ├── StoreUnavailableError  (retryable) cannot be reached or opened
     │   └── NewerSchemaError       written by a newer version of collab-layer
     ├── BackendError               somebody else's memory store
+    │   ├── ErasedPartlyError      it erased what it can, and keeps something
     │   ├── BackendTimeoutError    (retryable)
     │   └── BackendDownError       (retryable)
     ├── ModelError                 a language model gave nothing usable; carries what it cost
@@ -315,6 +316,12 @@ class BackendError(CollabError):
     def __init__(self, store: str, why: str) -> None:
         self.store, self.why = store, why
         super().__init__(f"backend `{store}`: {why}")
+
+
+class ErasedPartlyError(BackendError):
+    """The store erased what its interface lets it, and keeps something; asking again changes nothing."""
+
+    code = "erased_partly"
 
 
 class BackendTimeoutError(BackendError):

@@ -77,7 +77,7 @@ from collab_layer.types.lift import Rebuilt
 from collab_layer.types.lineage import MAX_DEPTH, MAX_WIDTH, Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
-from collab_layer.types.review import Quarantined
+from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
 from collab_layer.types.time import micros, utc
@@ -509,10 +509,16 @@ class AsyncCollabLayer:
             until=end,
         )
 
-    async def revoke(self, grant_id: str) -> None:
-        """End a grant at once, or a notice: its words go with it."""
-        await publish_flow.revoke(self._alive(), self._scope, _id(grant_id))
+    async def revoke(self, grant_id: str) -> ErasureReceipt:
+        """End a grant at once, or a notice: its words go with it.
+
+        Returns:
+            A receipt: whose words left the index, which quotes were erased, and what is taken back
+            from stores that it was delivered to.
+        """
+        receipt = await publish_flow.revoke(self._alive(), self._scope, _id(grant_id))
         self._core.nudge()
+        return receipt
 
     async def alias(self, entity: EntityLike, principal: EntityLike) -> Alias:
         """Say that two entities are one principal: they are counted once, wherever principals are counted.
@@ -542,14 +548,17 @@ class AsyncCollabLayer:
         """Every alias of this tenant with the principal that is counted for it."""
         return await aliases.listed(self._operator("list the aliases of"), self.tenant)
 
-    async def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
+    async def forget(self, what: EntityLike | MemoryRef, source: bool = False) -> ErasureReceipt:
         """Erase an entity, a memory, an interaction or a derived item, with all that rests on it.
 
         Args:
             what: `user:alice`, an id from `observe`, `context` or `explain`, or a `MemoryRef`.
+            source: Also in the store where a memory lies, with its history; of an entity all that the
+                attached stores have of it. The receipt names stores that promise no erasure; it is
+                pending until the others are done, which a worker sees to.
         """
         subject = what if isinstance(what, (Entity, MemoryRef)) else _id(what)
-        receipt = await erase.forget(self._alive(), self._scope, subject)
+        receipt = await erase.forget(self._alive(), self._scope, subject, source=source)
         self._core.nudge()
         return receipt
 
@@ -603,6 +612,39 @@ class AsyncCollabLayer:
         tools = self._operator("import bundles into")
         given = source if isinstance(source, bytes) else Path(source)
         return await adopt.adopt(tools, self.tenant, given, dict(trust or {}), self._core.settings.issuers)
+
+    async def forget_influence(self, entity: EntityLike, block: bool = True) -> ErasureReceipt:
+        """Take back all that was derived for others of a principal; its own memories stay.
+
+        Items that rest on it go, through all generations, here and where they were delivered; what
+        others said is derived anew without it.
+
+        Args:
+            entity: The principal.
+            block: Nobody else reads it from now on, whatever it grants, until `unblock`. Without, what it
+                still shares counts again at the next read.
+
+        Raises:
+            UnknownIdError: It was never seen.
+            NotPermittedError: A principal asks about another.
+        """
+        receipt = await erase.forget_influence(self._alive(), self._scope, Entity.parse(entity), block=block)
+        self._core.nudge()
+        return receipt
+
+    async def blocked(self) -> list[Blocked]:
+        """Principals that nobody else reads since their influence was taken back, the longest first."""
+        return await share.blocked(self._operator("list the blocked principals of"), self.tenant)
+
+    async def unblock(self, entity: EntityLike) -> None:
+        """Let a principal be read again by whom its grants let; forget first what it should not have said.
+
+        Raises:
+            UnknownIdError: It is not blocked.
+            NotPermittedError: A principal asks; this is the operator's.
+        """
+        await share.unblock(self._operator("unblock a principal of"), self.tenant, Entity.parse(entity))
+        self._core.nudge()
 
     async def receipt(self, id: str) -> ErasureReceipt:
         """A receipt as it stands now: signed, and complete once every copy in a store is gone.

@@ -37,7 +37,7 @@ from collab_layer.types.lift import Rebuilt
 from collab_layer.types.lineage import Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
-from collab_layer.types.review import Quarantined
+from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Sharing
 from collab_layer.types.upkeep import Consolidation
@@ -259,7 +259,7 @@ class CollabLayer:
     ) -> Notice:
         return self._loop.run(self._layer.publish(owner, text, to, sources, purpose, until))
 
-    def revoke(self, grant_id: str) -> None:
+    def revoke(self, grant_id: str) -> ErasureReceipt:
         return self._loop.run(self._layer.revoke(grant_id))
 
     def alias(self, entity: EntityLike, principal: EntityLike) -> Alias:
@@ -271,8 +271,17 @@ class CollabLayer:
     def aliases(self) -> list[Alias]:
         return self._loop.run(self._layer.aliases())
 
-    def forget(self, what: EntityLike | MemoryRef) -> ErasureReceipt:
-        return self._loop.run(self._layer.forget(what))
+    def forget(self, what: EntityLike | MemoryRef, source: bool = False) -> ErasureReceipt:
+        return self._loop.run(self._layer.forget(what, source))
+
+    def forget_influence(self, entity: EntityLike, block: bool = True) -> ErasureReceipt:
+        return self._loop.run(self._layer.forget_influence(entity, block))
+
+    def blocked(self) -> list[Blocked]:
+        return self._loop.run(self._layer.blocked())
+
+    def unblock(self, entity: EntityLike) -> None:
+        self._loop.run(self._layer.unblock(entity))
 
     def export_bundle(self, to: EntityLike = "federation:all", days: int = 30) -> Bundle:
         return self._loop.run(self._layer.export_bundle(to, days))

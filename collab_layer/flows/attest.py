@@ -11,13 +11,18 @@ signed when it is next read, or by the next worker.
 from __future__ import annotations
 
 import logging
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import Connection
 
 from collab_layer.errors import KeyFileError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance import attest
 from collab_layer.graph import receipts
-from collab_layer.graph.receipts import PENDING, UNSIGNED
-from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.graph.erasing import Removed
+from collab_layer.graph.receipts import PENDING, UNSIGNED, Owed
+from collab_layer.types.erasure import Action, ErasureReceipt, Outcome
 from collab_layer.types.time import moment
 
 log = logging.getLogger("collab_layer")
@@ -47,6 +52,55 @@ async def public_key(tools: Tools) -> str:
         KeyFileError: The file cannot be used.
     """
     return await tools.in_thread(lambda: attest.pem(tools.keys.key()))
+
+
+def issue(
+    connection: Connection,
+    tools: Tools,
+    tenant: str,
+    subject: str,
+    removed: Removed,
+    *,
+    action: Action = "forget",
+    owed: Sequence[Owed] = (),
+    unable: Collection[str] = (),
+    generation: int = 0,
+) -> str:
+    """Keep what is erased in the transaction that erases, to be signed once it is committed; the receipt's id.
+
+    Args:
+        connection: The transaction.
+        tools: For the clock.
+        tenant: Whose.
+        subject: What was asked to be erased.
+        removed: What was.
+        action: By which call.
+        owed: What is to be erased in the owner's own stores.
+        unable: Stores that promise no erasure.
+        generation: The fence.
+    """
+    id_, salt, now = "r" + secrets.token_hex(16), secrets.token_hex(16), tools.now()
+    receipts.await_retractions(connection, tenant, id_, removed.ids.get("derived", ()))
+    receipts.await_erasure(connection, tenant, id_, owed)
+    pending = receipts.outstanding(connection, tenant, id_)
+    stores: dict[str, Outcome] = dict.fromkeys(unable, "unable")
+    stores.update((one.backend, "pending") for one in owed)
+    receipt = ErasureReceipt(
+        id=id_,
+        action=action,
+        status="pending" if pending else "complete",
+        at=moment(now),
+        completed=None if pending else moment(now),
+        salt=salt,
+        subject=attest.hashed(salt, subject),
+        removed=removed.rows,
+        erased=attest.erased(removed.ids, salt),
+        generation=generation,
+        stores=dict(sorted(stores.items())),
+        pending=pending,
+    )
+    receipts.add(connection, tenant, receipt)
+    return id_
 
 
 def signed(tools: Tools, tenant: str, id_: str) -> ErasureReceipt:
@@ -84,20 +138,32 @@ def _sign(tools: Tools, tenant: str, ids: list[str]) -> int:
     """Bring receipts up to what holds now; how many were written."""
     with tools.store.database.read() as connection:
         held = [receipts.get(connection, tenant, id_) for id_ in ids]
-        left = {one.receipt.id: receipts.outstanding(connection, tenant, one.receipt.id) for one in held}
-    now, changed = tools.now(), 0
+        seen = {
+            old.id: (receipts.outstanding(connection, tenant, old.id), receipts.stores(connection, tenant, old))
+            for old, state in held
+            if state != receipts.COMPLETE
+        }
+    changed = 0
     for old, state in held:
-        fresh = old
-        if state == PENDING and not left[old.id]:
-            done = {"revision": old.revision + 1, "status": "complete", "pending": 0, "completed": moment(now)}
-            fresh = old.model_copy(update=done)
-        elif state != UNSIGNED:
+        if old.id not in seen or (state == PENDING and seen[old.id][0]):
             continue
-        made = attest.sign(fresh, tools.keys.key())
+        made = attest.sign(_as_it_stands(old, state, *seen[old.id], tools.now()), tools.keys.key())
         with tools.store.database.write() as connection:
             receipts.put(connection, tenant, made, state)
         changed += 1
     return changed
+
+
+def _as_it_stands(
+    old: ErasureReceipt, state: str, left: int, stores: Mapping[str, Outcome], now: int
+) -> ErasureReceipt:
+    """The receipt with what is still awaited; what was signed before gets the next revision."""
+    news: dict[str, object] = {"stores": dict(stores), "pending": left}
+    if old.status == "pending" and not left:
+        news |= {"status": "complete", "completed": moment(now)}
+    if state != UNSIGNED:
+        news["revision"] = old.revision + 1
+    return old.model_copy(update=news)
 
 
 def _missed(tools: Tools, error: KeyFileError) -> None:

@@ -190,9 +190,12 @@ def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native:
 
 
 def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:
+    if not ids:
+        return
     d = deliveries.c
     with tools.store.database.write() as connection:
         connection.execute(delete(deliveries).where(d.tenant == tenant, d.backend == backend, d.item.in_(list(ids))))
+        derived.forget_lineage(connection, tenant, ids)
 
 
 def _failed(tools: Tools, tenant: str, backend: str) -> None:

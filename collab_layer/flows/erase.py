@@ -7,16 +7,14 @@ files.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, insert, select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import attest
+from collab_layer.flows import attest, share, sources
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.attest import erased, hashed
-from collab_layer.graph import derived, foreign, merged, names, receipts, spans
+from collab_layer.graph import aliases, derived, foreign, merged, names, spans
 from collab_layer.graph.cards import card_id, of_memories
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
@@ -26,6 +24,7 @@ from collab_layer.graph.erasing import (
     entity_gone,
     fence,
     foreign_gone,
+    influence_gone,
     interactions_gone,
 )
 from collab_layer.graph.ids import next_id, number_of
@@ -33,22 +32,46 @@ from collab_layer.graph.tables import cards, interactions, removals
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.scope import Scope
-from collab_layer.types.time import moment
 
 
-async def forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str) -> ErasureReceipt:
+async def forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str, *, source: bool = False) -> ErasureReceipt:
     """Erase an entity, a memory, an interaction or a derived item with all that rests on it.
+
+    Args:
+        tools: The layer's parts.
+        scope: Who asks.
+        what: What is to be forgotten.
+        source: Also at the stores where it lies; what a store does not do now, a worker finishes.
 
     Raises:
         UnknownIdError: Nothing is known under it.
         NotPermittedError: The acting principal is not whose it is.
     """
-    return await tools.in_thread(_forget, tools, scope, what)
+    id_ = await tools.in_thread(_forget, tools, scope, what, source)
+    if source:
+        await sources.erase(tools, scope.tenant)
+    return await tools.in_thread(attest.signed, tools, scope.tenant, id_)
+
+
+async def forget_influence(tools: Tools, scope: Scope, entity: Entity, *, block: bool) -> ErasureReceipt:
+    """Take back all that was derived for others of a principal, whose own memories stay.
+
+    Args:
+        tools: The layer's parts.
+        scope: Who asks.
+        entity: The principal.
+        block: Nobody else reads it any more, whatever it granted, until the operator lets it.
+
+    Raises:
+        UnknownIdError: It was never seen.
+        NotPermittedError: The acting principal is another.
+    """
+    return await tools.in_thread(_influence, tools, scope, entity, block)
 
 
 def forget_card(tools: Tools, tenant: str, id_: str, first: Callable[[Connection], None]) -> ErasureReceipt:
     """Erase a card after `first`, which may refuse, in one transaction. Blocking."""
-    return _forget(tools, Scope(tenant=tenant), id_, first)
+    return attest.signed(tools, tenant, _forget(tools, Scope(tenant=tenant), id_, False, first))
 
 
 def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[str]) -> int:
@@ -70,39 +93,46 @@ def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[s
 
 
 def _forget(
-    tools: Tools, scope: Scope, what: Entity | MemoryRef | str, first: Callable[[Connection], None] | None = None
-) -> ErasureReceipt:
-    tenant, now = scope.tenant, tools.now()
+    tools: Tools,
+    scope: Scope,
+    what: Entity | MemoryRef | str,
+    source: bool,
+    first: Callable[[Connection], None] | None = None,
+) -> str:
+    tenant = scope.tenant
     subject = what.id if isinstance(what, MemoryRef) else str(what)
     with tools.store.database.write() as connection:
         generation = fence(connection, tenant)
         removed = Removed()
         if first is not None:
             first(connection)
-        _remove(tools, connection, scope, what, removed)
-        id_ = _receipt(connection, tenant, subject, removed, generation, now)
+        try:
+            _remove(tools, connection, scope, what, removed)
+        except UnknownIdError:
+            if not source or scope.principal is not None or not sources.may_lie_there(tools, tenant, what):
+                raise
+        mine = None if scope.principal is None else _mine(connection, scope)
+        owed, unable = sources.owed(tools, tenant, what, removed, mine) if source else ([], [])
+        id_ = attest.issue(connection, tools, tenant, subject, removed, owed=owed, unable=unable, generation=generation)
+    tools.store.database.compact()
+    return id_
+
+
+def _influence(tools: Tools, scope: Scope, entity: Entity, block: bool) -> ErasureReceipt:
+    tenant, removed = scope.tenant, Removed()
+    with tools.store.database.write() as connection:
+        generation = fence(connection, tenant)
+        number = names.find(connection, tenant, [str(entity)]).get(str(entity))
+        if number is None:
+            raise UnknownIdError(str(entity))
+        _own(connection, scope, [number], str(entity))
+        for one in aliases.together(connection, tenant, number):
+            if block:
+                share.block(tools, connection, tenant, one)
+            influence_gone(connection, tenant, one, removed)
+        id_ = attest.issue(connection, tools, tenant, str(entity), removed, action="influence", generation=generation)
     tools.store.database.compact()
     return attest.signed(tools, tenant, id_)
-
-
-def _receipt(connection: Connection, tenant: str, subject: str, removed: Removed, generation: int, now: int) -> str:
-    """Keep what was erased, to be signed once it is committed."""
-    id_, salt = "r" + secrets.token_hex(16), secrets.token_hex(16)
-    pending = receipts.await_retractions(connection, tenant, id_)
-    receipt = ErasureReceipt(
-        id=id_,
-        status="pending" if pending else "complete",
-        at=moment(now),
-        completed=None if pending else moment(now),
-        salt=salt,
-        subject=hashed(salt, subject),
-        removed=removed.rows,
-        erased=erased(removed.ids, salt),
-        generation=generation,
-        pending=pending,
-    )
-    receipts.add(connection, tenant, receipt)
-    return id_
 
 
 def _remove(
@@ -166,10 +196,13 @@ def _own(connection: Connection, scope: Scope, owners: Sequence[int], subject: s
     """The operator may erase anything; a principal only what is its own."""
     if scope.principal is None:
         return
+    if _mine(connection, scope) not in owners:
+        raise NotPermittedError(str(scope.principal), "forget", subject)
+
+
+def _mine(connection: Connection, scope: Scope) -> int | None:
     name = str(scope.principal)
-    mine = names.find(connection, scope.tenant, [name]).get(name)
-    if mine not in owners:
-        raise NotPermittedError(name, "forget", subject)
+    return names.find(connection, scope.tenant, [name]).get(name)
 
 
 def _parts(connection: Connection, scope: Scope, item: Item) -> list[str]:
@@ -177,7 +210,7 @@ def _parts(connection: Connection, scope: Scope, item: Item) -> list[str]:
     parts = derived.get(connection, scope.tenant, merged.parts(connection, scope.tenant, item.id))
     if scope.principal is None:
         return list(parts)
-    mine = names.find(connection, scope.tenant, [str(scope.principal)])[str(scope.principal)]
+    mine = _mine(connection, scope)
     return [id_ for id_, part in parts.items() if mine == part.owner or mine in part.principals]
 
 

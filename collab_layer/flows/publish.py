@@ -15,16 +15,17 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from collab_layer.errors import InputError, NotPermittedError, UnknownIdError
-from collab_layer.flows import share
+from collab_layer.flows import attest, share
 from collab_layer.flows.share import audience_name, note
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names, notices, policy
 from collab_layer.graph.derived import Item
-from collab_layer.graph.erasing import notices_gone
+from collab_layer.graph.erasing import Removed, notices_gone
 from collab_layer.graph.ids import interaction_id, number_of
 from collab_layer.graph.tables import cards, interactions
 from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import Entity, MemoryRef, checked_text
+from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.graph import Vectors
 from collab_layer.types.notice import Notice
@@ -63,7 +64,7 @@ async def publish(
     return await tools.in_thread(_publish, tools, scope, owner, words, audience, rests_on, purpose, until, known)
 
 
-async def revoke(tools: Tools, scope: Scope, id_: str) -> None:
+async def revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
     """End a grant, or a notice with its words, at once.
 
     Raises:
@@ -75,8 +76,8 @@ async def revoke(tools: Tools, scope: Scope, id_: str) -> None:
     return await share.revoke(tools, scope, id_)
 
 
-def _withdraw(tools: Tools, scope: Scope, id_: str) -> None:
-    now = tools.now()
+def _withdraw(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
+    now, removed = tools.now(), Removed()
     with tools.store.database.write() as connection:
         found = notices.get(connection, scope.tenant, id_)
         if scope.principal is not None:
@@ -85,9 +86,11 @@ def _withdraw(tools: Tools, scope: Scope, id_: str) -> None:
                 raise NotPermittedError(name, "revoke", id_)
         if found is None:
             raise UnknownIdError(id_)
-        notices_gone(connection, scope.tenant, [id_])
+        notices_gone(connection, scope.tenant, [id_], removed)
         note(connection, scope, found.owner, "withdraw", id_, now)
+        receipt = attest.issue(connection, tools, scope.tenant, id_, removed, action="revoke")
     tools.store.database.compact()
+    return attest.signed(tools, scope.tenant, receipt)
 
 
 def _publish(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, insert
 
-from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError
+from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError, UnknownIdError
+from collab_layer.flows import attest
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import read_by_others
-from collab_layer.graph import merged, names, notices, outbox, policy
-from collab_layer.graph.erasing import notices_gone
+from collab_layer.governance.grants import GrantRow, audience, read_by_others
+from collab_layer.graph import derived, merged, names, notices, outbox, policy
+from collab_layer.graph.cards import card_id
+from collab_layer.graph.erasing import Removed, notices_gone, withdrawn
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import audit
-from collab_layer.types.entity import Entity
+from collab_layer.types.entity import OWNER_KINDS, Entity
+from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.types.facet import FacetKind
+from collab_layer.types.review import Blocked
 from collab_layer.types.scope import EVERYONE, Grant, Level, LevelName, Scope, Sharing
-from collab_layer.types.time import FOREVER, micros
+from collab_layer.types.time import FOREVER, micros, moment
 
 KIND = "kind:"
 
@@ -40,14 +46,30 @@ async def grant(
     return await tools.in_thread(_grant, tools, scope, owner, audience_name(to), level, purpose, until, denied)
 
 
-async def revoke(tools: Tools, scope: Scope, id_: str) -> None:
+async def revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
     """End a grant; texts that nobody else may read any more are dropped in the same commit.
+
+    So is what quotes the owner to those who may no longer read it; copies of it in stores are taken back.
 
     Raises:
         UnknownIdError: No such grant is in force.
         NotPermittedError: The acting principal is not its owner.
     """
-    await tools.in_thread(_revoke, tools, scope, id_)
+    return await tools.in_thread(_revoke, tools, scope, id_)
+
+
+async def unblock(tools: Tools, tenant: str, entity: Entity) -> None:
+    """Let a principal be read again by whom its grants let.
+
+    Raises:
+        UnknownIdError: It is not blocked.
+    """
+    await tools.in_thread(_unblock, tools, tenant, entity)
+
+
+async def blocked(tools: Tools, tenant: str) -> list[Blocked]:
+    """Principals that nobody else reads, by the operator's word; oldest first."""
+    return await tools.in_thread(_blocked, tools, tenant)
 
 
 async def set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
@@ -105,30 +127,81 @@ def _grant(
             denied=denied,
             now=now,
         )
-        if denied:
-            merged.split(connection, scope.tenant, id_)
         note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
         _adjust_texts(connection, scope.tenant, id_, before, now)
+        if denied:
+            _withdraw(tools, connection, scope.tenant, id_, now, Removed())
     return Grant(id=grant_id, owner=owner, to=to, level=level, purpose=purpose, until=until, denied=denied)
 
 
-def _revoke(tools: Tools, scope: Scope, id_: str) -> None:
+def _revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
+    tenant, now, removed = scope.tenant, tools.now(), Removed()
+    with tools.store.database.write() as connection:
+        names.lock(connection, tenant)
+        owner = policy.owner_of_grant(connection, tenant, id_)
+        if scope.principal is not None:
+            mine = names.find(connection, tenant, [str(scope.principal)]).get(str(scope.principal))
+            if owner is None or mine != owner or id_.startswith(policy.BLOCK):
+                raise NotPermittedError(str(scope.principal), "revoke", id_)
+        before = Level.NONE if owner is None else read_by_others(policy.rows(connection, tenant, owner), owner, now)
+        policy.revoke(connection, tenant, id_, now)
+        note(connection, scope, owner, "revoke", id_, now)
+        if owner is None:
+            merged.split(connection, tenant, None)
+        else:
+            lost = _adjust_texts(connection, tenant, owner, before, now)
+            removed.name("cards", map(card_id, lost))
+            removed.add("texts", len(lost))
+            _withdraw(tools, connection, tenant, owner, now, removed)
+        receipt = attest.issue(connection, tools, tenant, id_, removed, action="revoke")
+    tools.store.database.compact()
+    return attest.signed(tools, tenant, receipt)
+
+
+def block(tools: Tools, connection: Connection, tenant: str, owner: int) -> None:
+    """Deny everybody, until the operator takes it back; again changes nothing."""
+    if policy.blocks(connection, tenant, owner):
+        return
+    now = tools.now()
+    before = read_by_others(policy.rows(connection, tenant, owner), owner, now)
+    id_ = policy.add(
+        connection,
+        tenant,
+        owner,
+        EVERYONE,
+        Level.FACETS,
+        purpose=None,
+        until=FOREVER,
+        denied=True,
+        now=now,
+        prefix=policy.BLOCK,
+    )
+    note(connection, Scope(tenant=tenant), owner, "block", id_, now)
+    _adjust_texts(connection, tenant, owner, before, now)
+    merged.split(connection, tenant, owner)
+
+
+def _unblock(tools: Tools, tenant: str, entity: Entity) -> None:
+    with tools.store.database.read() as connection:
+        owner = names.find(connection, tenant, [str(entity)]).get(str(entity))
+        held = [] if owner is None else policy.blocks(connection, tenant, owner)
+    if not held:
+        raise UnknownIdError(str(entity))
     now = tools.now()
     with tools.store.database.write() as connection:
-        owner = policy.owner_of_grant(connection, scope.tenant, id_)
-        if scope.principal is not None:
-            mine = names.find(connection, scope.tenant, [str(scope.principal)]).get(str(scope.principal))
-            if owner is None or mine != owner:
-                raise NotPermittedError(str(scope.principal), "revoke", id_)
-        before = (
-            Level.NONE if owner is None else read_by_others(policy.rows(connection, scope.tenant, owner), owner, now)
-        )
-        policy.revoke(connection, scope.tenant, id_, now)
-        merged.split(connection, scope.tenant, owner)  # what others said of it stays readable
-        note(connection, scope, owner, "revoke", id_, now)
-        if owner is not None:
-            _adjust_texts(connection, scope.tenant, owner, before, now)
-    tools.store.database.compact()
+        names.lock(connection, tenant)
+        for id_, whose, _ in held:
+            before = read_by_others(policy.rows(connection, tenant, whose), whose, now)
+            policy.revoke(connection, tenant, id_, now)
+            note(connection, Scope(tenant=tenant), whose, "unblock", id_, now)
+            _adjust_texts(connection, tenant, whose, before, now)
+
+
+def _blocked(tools: Tools, tenant: str) -> list[Blocked]:
+    with tools.store.database.read() as connection:
+        held = policy.blocks(connection, tenant)
+        called = names.names_of(connection, tenant, [owner for _, owner, _ in held])
+        return [Blocked(entity=Entity.parse(called[owner]), since=moment(since)) for _, owner, since in held]
 
 
 def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
@@ -143,6 +216,7 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
             if read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)
+                _withdraw(tools, connection, tenant, owner, now, Removed())
         policy.queue_refresh(connection, tenant, owners, now)
 
 
@@ -156,7 +230,10 @@ def _lapse(tools: Tools, tenant: str) -> int:
         names.lock(connection, tenant)
         for id_, owner in ended:
             policy.close(connection, tenant, id_, now)
-            merged.split(connection, tenant, owner)
+            if owner is None:
+                merged.split(connection, tenant, None)
+            else:
+                _withdraw(tools, connection, tenant, owner, now, Removed())
             if owner is not None and read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)
@@ -166,8 +243,8 @@ def _lapse(tools: Tools, tenant: str) -> int:
     return len(ended) + len(over)
 
 
-def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> None:
-    """A first reader of records queues reading them; the last one gone drops them at once."""
+def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> list[int]:
+    """A first reader of records queues reading them; the last one gone drops them at once: of which cards."""
     after = read_by_others(policy.rows(connection, tenant, owner), owner, now)
     if after != before:
         outbox.disturb(connection, tenant, owner)
@@ -175,7 +252,44 @@ def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level
         policy.queue_refresh(connection, tenant, [owner], now)
     elif before >= Level.RECORDS > after:
         _, rev = names.bump(connection, tenant)
-        policy.drop_texts(connection, tenant, owner, rev)
+        return policy.drop_texts(connection, tenant, owner, rev)
+    return []
+
+
+def _withdraw(tools: Tools, connection: Connection, tenant: str, owner: int, now: int, removed: Removed) -> None:
+    """Take back what its readers may no longer have of an owner: quotes are erased, copies in stores are fetched."""
+    merged.split(connection, tenant, owner)  # what others said of it stays readable
+    of_owner = policy.rows(connection, tenant, owner)
+    called = names.Called(connection, tenant)
+    levels: dict[int, Level] = {}
+    quotes, copies = list[str](), list[str]()
+    for item, reader, level, kind in derived.resting_on(connection, tenant, owner):
+        if reader not in levels:
+            levels[reader] = _level(tools, connection, tenant, reader, owner, of_owner, called, now)
+        if levels[reader] < level:
+            anew = level >= Level.RECORDS and kind is not FacetKind.UPDATE  # made again where it may be read again
+            (quotes if anew else copies).append(item)
+    withdrawn(connection, tenant, owner, quotes, removed)
+    if merged.retract(connection, tenant, copies):
+        removed.name("derived", copies)
+
+
+def _level(
+    tools: Tools,
+    connection: Connection,
+    tenant: str,
+    reader: int,
+    owner: int,
+    of_owner: Sequence[GrantRow],
+    called: names.Called,
+    now: int,
+) -> Level:
+    """The most that a reader may have of an owner, for any purpose; of a thing, the most that anybody may."""
+    if called[reader].partition(":")[0] not in OWNER_KINDS:
+        return read_by_others(of_owner, owner, now)
+    purposes = {None, *(row.purpose for row in of_owner)}
+    who = (policy.readers(connection, tools.store.adjacency, tenant, [reader], one, called)[0] for one in purposes)
+    return max(audience(of_owner, one, now).level(owner) for one in who)
 
 
 def note(connection: Connection, scope: Scope, owner: int | None, action: str, subject: str, now: int) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
-from collab_layer.flows import attest, passing
+from collab_layer.flows import attest, passing, sources
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.rounds import Rounds
@@ -95,6 +95,7 @@ async def drain(tools: Tools, tenant: str) -> int:
         pass
     while await _deliver(tools, tenant):
         pass
+    await sources.erase(tools, tenant)
     while await attest.settle(tools, tenant):
         pass
     await tools.in_thread(tools.log.prune, tenant, tools.now())
@@ -133,6 +134,7 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
             if not busy:
                 await tools.in_thread(_compact, tools)
                 for name in served:
+                    busy |= await sources.erase(tools, name) > 0
                     busy |= await attest.settle(tools, name) > 0
                     await tools.in_thread(tools.log.prune, name, tools.now())
                     busy |= await tools.in_thread(passing.reread, tools, name) > 0

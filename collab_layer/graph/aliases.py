@@ -27,6 +27,13 @@ def listed(connection: Connection, tenant: str) -> list[tuple[int, int, int]]:
     return [(row.entity, row.principal, row.at) for row in connection.execute(query)]
 
 
+def together(connection: Connection, tenant: str, entity: int) -> list[int]:
+    """Every entity of the principal that an entity is, itself included."""
+    known = of(connection, tenant)
+    root = known.get(entity, entity)
+    return sorted({entity, root, *(alias for alias, principal in known.items() if principal == root)})
+
+
 def tie(connection: Connection, tenant: str, entity: int, principal: int, now: int) -> bool:
     """Make an entity an alias of a principal, with all that were aliases of it; False if they are one already."""
     known = of(connection, tenant)

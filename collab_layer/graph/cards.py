@@ -19,6 +19,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select, tuple_
 
 from collab_layer.graph import considered
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import cards, graves, terms
@@ -197,19 +198,16 @@ def _refs(drafts: Sequence[CardDraft]) -> list[Ref]:
 
 def _clear(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
     """Make room for the same cards, read again."""
-    for start in range(0, len(ids), 400):
-        part = list(ids[start : start + 400])
-        connection.execute(delete(terms).where(terms.c.tenant == tenant, terms.c.card.in_(part)))
-        connection.execute(delete(cards).where(cards.c.tenant == tenant, cards.c.id.in_(part)))
+    for part in pages(ids):
+        connection.execute(delete(terms).where(terms.c.tenant == tenant, among(connection, terms.c.card, part)))
+        connection.execute(delete(cards).where(cards.c.tenant == tenant, among(connection, cards.c.id, part)))
 
 
 def bury(connection: Connection, tenant: str, ids: Sequence[int], rev: int) -> None:
     """Remove cards with their words; every process's index learns it by the graves."""
-    for start in range(0, len(ids), 400):
-        part = list(ids[start : start + 400])
-        _clear(connection, tenant, part)
-        considered.drop(connection, tenant, part)
-        upsert(connection, graves, [{"tenant": tenant, "card": card, "rev": rev} for card in part])
+    _clear(connection, tenant, ids)
+    considered.drop(connection, tenant, ids)
+    upsert(connection, graves, [{"tenant": tenant, "card": card, "rev": rev} for card in ids])
 
 
 def texts(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, CardText]:

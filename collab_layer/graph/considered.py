@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, delete, select
 
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import considered
 
@@ -31,8 +32,7 @@ def mark(connection: Connection, tenant: str, cards: Sequence[int], now: int) ->
 
 
 def drop(connection: Connection, tenant: str, cards: Sequence[int]) -> None:
-    """Forget about cards that are gone."""
+    """Forget that these were read: they are gone, or what came of them is."""
     c = considered.c
-    for start in range(0, len(cards), _CHUNK):
-        part = c.card.in_(list(cards[start : start + _CHUNK]))
-        connection.execute(delete(considered).where(c.tenant == tenant, part))
+    for part in pages(cards):
+        connection.execute(delete(considered).where(c.tenant == tenant, among(connection, c.card, part)))

@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
 from collab_layer.types.facet import FacetKind
@@ -178,62 +179,95 @@ def descendants(connection: Connection, tenant: str, sources: Iterable[str]) -> 
     front = list(dict.fromkeys(sources))
     while front:
         found: set[str] = set()
-        for start in range(0, len(front), _CHUNK):
-            found.update(
-                connection.execute(
-                    select(lineage.c.item).where(
-                        lineage.c.tenant == tenant, lineage.c.source.in_(front[start : start + _CHUNK])
-                    )
-                ).scalars()
-            )
+        for part in pages(front):
+            mine = (lineage.c.tenant == tenant) & among(connection, lineage.c.source, part)
+            found.update(connection.execute(select(lineage.c.item).where(mine).distinct()).scalars())
         front = sorted(found - reached)
         reached |= found
     return reached
 
 
+def of_principal(connection: Connection, tenant: str, principal: int) -> set[str]:
+    """Every derived item for somebody else that rests on a principal, through all generations."""
+    n, d = lineage.c, derived.c
+    rests = select(n.item).where(n.tenant == tenant, n.principal == principal).distinct()
+    found = set(connection.execute(rests).scalars())
+    found -= set(connection.execute(select(d.id).where(d.tenant == tenant, d.owner == principal)).scalars())
+    return found | descendants(connection, tenant, found)
+
+
+def resting_on(connection: Connection, tenant: str, principal: int) -> list[tuple[str, int, Level, FacetKind]]:
+    """Items with words, for somebody else, that rest on a principal: id, whom they are for, level, kind."""
+    n, d = lineage.c, derived.c
+    rests = select(n.item).where(n.tenant == tenant, n.principal == principal)
+    alive = or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
+    theirs = (d.tenant == tenant) & d.id.in_(rests) & (d.owner != principal)
+    query = select(d.id, d.owner, d.level, d.kind).where(theirs, alive)
+    return [(row.id, row.owner, Level(row.level), FacetKind(row.kind)) for row in connection.execute(query)]
+
+
 def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozenset[int] = frozenset()) -> int:
-    """Erase items: text, links, lineage and relations go; the parts of a merged item are shown again.
+    """Erase items: text, links, lineage and relations go; what they stood for is shown again.
 
     A facet that was published to others leaves its key, epoch and the *other* principals
-    behind, so that the next one is not published as a difference of one.
+    behind, so that the next one is not published as a difference of one. Lineage stays
+    while a copy is to be taken back from a store: so whoever is erased meanwhile waits for it too.
+
+    Returns:
+        How many items there were.
     """
     count = 0
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
+    for part in pages(ids):
         merged.release(connection, tenant, part)
         merged.unrelate(connection, tenant, part)
-        mine = (derived.c.tenant == tenant) & derived.c.id.in_(part)
-        facets_only = mine & (derived.c.kind == FacetKind.FACET.value) & (derived.c.level == int(Level.FACETS))
-        connection.execute(
-            update(deliveries)
-            .where(deliveries.c.tenant == tenant, deliveries.c.item.in_(part))
-            .values(state="retracting")
-        )
-        kept = list(connection.execute(select(derived.c.id).where(facets_only)).scalars())
-        gone = [item for item in part if item not in set(kept)]
-        values = {"text": "", "links": "[]", "confidence": 0.0, "superseded": ERASED, "made_by": ""}
-        connection.execute(update(derived).where(facets_only).values(**values))
-        connection.execute(
-            delete(lineage).where(
-                lineage.c.tenant == tenant, lineage.c.item.in_(kept), lineage.c.principal.in_(list(erased))
-            )
-        )
-        rested = select(lineage.c.item).where(lineage.c.tenant == tenant, lineage.c.item.in_(kept))
-        connection.execute(
-            delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(kept), derived.c.id.not_in(rested))
-        )
-        connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(gone)))
-        connection.execute(delete(notices).where(notices.c.tenant == tenant, notices.c.item.in_(gone)))
-        connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(gone)))
-        count += len(part)
+        d, n, sent = derived.c, lineage.c, deliveries.c
+        again = (d.tenant == tenant) & among(connection, d.superseded, part) & (d.kind == FacetKind.UPDATE.value)
+        merged.show_again(connection, tenant, again)
+        copies = (sent.tenant == tenant) & among(connection, sent.item, part)
+        connection.execute(update(deliveries).where(copies).values(state=merged.RETRACTING))
+        mine = (d.tenant == tenant) & among(connection, d.id, part)
+        distilled = mine & (d.kind == FacetKind.FACET.value) & (d.level == int(Level.FACETS))
+        kept = list(connection.execute(select(d.id).where(distilled)).scalars())
+        if kept:
+            _leave_traces(connection, tenant, kept, erased)
+        gone = sorted(set(part) - set(kept))
+        awaited = select(sent.item).where(copies)
+        rests = (n.tenant == tenant) & among(connection, n.item, gone) & n.item.not_in(awaited)
+        connection.execute(delete(lineage).where(rests))
+        said = (notices.c.tenant == tenant) & among(connection, notices.c.item, gone)
+        connection.execute(delete(notices).where(said))
+        left = delete(derived).where(d.tenant == tenant, among(connection, d.id, gone))
+        count += len(kept) + connection.execute(left).rowcount
     return count
+
+
+def _leave_traces(connection: Connection, tenant: str, kept: Sequence[str], erased: frozenset[int]) -> None:
+    d, n = derived.c, lineage.c
+    mine = (d.tenant == tenant) & among(connection, d.id, kept)
+    values = {"text": "", "links": "[]", "confidence": 0.0, "superseded": ERASED, "made_by": ""}
+    connection.execute(update(derived).where(mine).values(**values))
+    theirs = (n.tenant == tenant) & among(connection, n.item, kept)
+    if erased:
+        connection.execute(delete(lineage).where(theirs, among(connection, n.principal, sorted(erased))))
+    connection.execute(delete(derived).where(mine, d.id.not_in(select(n.item).where(theirs))))
+
+
+def forget_lineage(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
+    """The last copy of these was taken back: what they rested on goes, where they are erased."""
+    d, n, sent = derived.c, lineage.c, deliveries.c
+    for part in pages(ids):
+        holds = or_(d.superseded.is_(None), d.superseded != FORGOTTEN)
+        held = select(d.id).where(d.tenant == tenant, among(connection, d.id, part), holds)
+        awaited = select(sent.item).where(sent.tenant == tenant, among(connection, sent.item, part))
+        rests = (n.tenant == tenant) & among(connection, n.item, part)
+        connection.execute(delete(lineage).where(rests, n.item.not_in(held), n.item.not_in(awaited)))
 
 
 def suppress(connection: Connection, tenant: str, id_: str) -> int:
     """Erase an item by its own id; an empty row stays, so that it is not made again."""
     drop(connection, tenant, [id_])
-    connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item == id_))
     connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id == id_))
+    forget_lineage(connection, tenant, [id_])
     blank = Item(id_, 0, FacetKind.LESSON, FORGOTTEN, "", 0.0, Level.RECORDS, (), (), "")
     connection.execute(derived.insert(), [{**_row(tenant, blank), "superseded": FORGOTTEN}])
     return 1

@@ -12,12 +12,24 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from collab_layer.graph import access, aliases, foreign, injections, item_edges, notices, policy, spans, syntheses
+from collab_layer.graph import (
+    access,
+    aliases,
+    considered,
+    foreign,
+    injections,
+    item_edges,
+    notices,
+    policy,
+    spans,
+    syntheses,
+)
 from collab_layer.graph import cards as card_rows
 from collab_layer.graph import derived as derived_rows
 from collab_layer.graph.adjacency import Adjacency
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.cards import card_id
-from collab_layer.graph.ids import interaction_id
+from collab_layer.graph.ids import interaction_id, number_of
 from collab_layer.graph.names import bump, ensure, share_with_erasure
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.tables import (
@@ -47,6 +59,10 @@ class Removed:
 
     rows: dict[str, int] = field(default_factory=dict[str, int])
     ids: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    owners: dict[tuple[str, str], set[int]] = field(default_factory=dict[tuple[str, str], set[int]])
+    """Memories that lie in a store, by (store, native id): who told of them."""
+    entity: int | None = None
+    """Dense id of the entity that is erased whole."""
 
     def add(self, table: str, count: int) -> None:
         """Count rows."""
@@ -57,10 +73,11 @@ class Removed:
         """Note what is erased."""
         self.ids.setdefault(kind, set()).update(ids)
 
-    def name_record(self, backend: str | None, native_id: str | None) -> None:
+    def name_record(self, backend: str | None, native_id: str | None, owner: int) -> None:
         """Note a memory that lies in a store."""
         if backend and native_id:
             self.name("records", [f"{backend}:{native_id}"])
+            self.owners.setdefault((backend, native_id), set()).add(owner)
 
 
 def fence(connection: Connection, tenant: str) -> int:
@@ -86,45 +103,42 @@ def interactions_gone(
 
     What they had taken the place of holds again, as if they had never been said.
     """
-    for start in range(0, len(numbers), _CHUNK):
-        part = list(numbers[start : start + _CHUNK])
-        i, e, c = interactions.c, edges.c, cards.c
-        rows = connection.execute(
-            select(i.id, i.actor, i.target, i.backend, i.native_id).where(i.tenant == tenant, i.id.in_(part))
-        ).all()
-        made = connection.execute(select(c.id, c.owner).where(c.tenant == tenant, c.interaction.in_(part))).all()
-        nodes = connection.execute(
-            select(e.src).where(e.tenant == tenant, e.interaction.in_(part)).distinct()
-        ).scalars()
+    i, e, c, o = interactions.c, edges.c, cards.c, outbox.c
+    for part in pages(numbers):
+        mine = (i.tenant == tenant) & among(connection, i.id, part)
+        rows = connection.execute(select(i.id, i.actor, i.target, i.backend, i.native_id).where(mine)).all()
+        told = (c.tenant == tenant) & among(connection, c.interaction, part)
+        made = connection.execute(select(c.id, c.owner).where(told)).all()
+        lines = (e.tenant == tenant) & among(connection, e.interaction, part)
+        touched = list(connection.execute(select(e.src).where(lines).distinct()).scalars())
         sources = [interaction_id(row.id) for row in rows] + [card_id(card.id) for card in made]
         sources += [holding_id(row.actor, row.target) for row in rows if row.target is not None]
         owners = frozenset([row.actor for row in rows] + [card.owner for card in made])
-        touched = list(nodes)
         removed.name("interactions", (interaction_id(row.id) for row in rows))
         for row in rows:
-            removed.name_record(row.backend, row.native_id)
+            removed.name_record(row.backend, row.native_id, row.actor)
         derived_gone(connection, tenant, sources, owners, removed)
         cards_gone(connection, tenant, [card.id for card in made], removed)
-        count = connection.execute(delete(edges).where(e.tenant == tenant, e.interaction.in_(part))).rowcount
-        removed.add("edges", count)
+        removed.add("edges", connection.execute(delete(edges).where(lines)).rowcount)
         adjacent.unfold(connection, tenant, touched)
         removed.add("entities", _orphans(connection, tenant, touched))
-        connection.execute(delete(outbox).where(outbox.c.tenant == tenant, outbox.c.interaction.in_(part)))
+        connection.execute(delete(outbox).where(o.tenant == tenant, among(connection, o.interaction, part)))
         held_again = spans.replaced_by(connection, tenant, part)
-        count = connection.execute(delete(interactions).where(i.tenant == tenant, i.id.in_(part))).rowcount
-        removed.add("interactions", count)
-        connection.execute(update(interactions).where(i.tenant == tenant, i.replaces.in_(part)).values(replaces=None))
+        removed.add("interactions", connection.execute(delete(interactions).where(mine)).rowcount)
+        replaced = (i.tenant == tenant) & among(connection, i.replaces, part)
+        connection.execute(update(interactions).where(replaced).values(replaces=None))
         spans.bring(connection, adjacent, tenant, spans.ends(connection, tenant, held_again), now)
 
 
 def cards_gone(connection: Connection, tenant: str, ids: Sequence[int], removed: Removed) -> None:
     """Remove cards with words and vectors."""
     c = cards.c
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
-        for row in connection.execute(select(c.backend, c.native_id).where(c.tenant == tenant, c.id.in_(part))):
-            removed.name_record(row.backend, row.native_id)
-        connection.execute(delete(released).where(released.c.tenant == tenant, released.c.card.in_(part)))
+    for part in pages(ids):
+        mine = (c.tenant == tenant) & among(connection, c.id, part)
+        for row in connection.execute(select(c.backend, c.native_id, c.owner).where(mine)):
+            removed.name_record(row.backend, row.native_id, row.owner)
+        seen = (released.c.tenant == tenant) & among(connection, released.c.card, part)
+        connection.execute(delete(released).where(seen))
     removed.name("cards", (card_id(id_) for id_ in ids))
     injections.drop_items(connection, tenant, [card_id(id_) for id_ in ids])
     _, rev = bump(connection, tenant)
@@ -145,6 +159,7 @@ def derived_gone(
 
 def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: int, removed: Removed, now: int) -> None:
     """Remove an entity: what it did, what was done to it, what it was told, its grants, its name."""
+    removed.entity = id_
     i = interactions.c
     numbers = list(
         connection.execute(
@@ -207,6 +222,39 @@ def foreign_gone(connection: Connection, tenant: str, ids: Sequence[str], remove
     removed.add("foreign", foreign.forget(connection, tenant, ids))
 
 
+def influence_gone(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:
+    """Remove all that was derived for others of a principal, whose own memories stay.
+
+    What a removed update stood for is shown again; others' records that a model had read together
+    with the principal's are read again when they next recur. The log of who was told stays.
+    """
+    notices_gone(connection, tenant, notices.of_owner(connection, tenant, id_), removed)
+    items = sorted(derived_rows.of_principal(connection, tenant, id_))
+    removed.name("derived", items)
+    considered.drop(connection, tenant, _read_with(connection, tenant, items, id_))
+    bump(connection, tenant)  # answers kept in memory rest on them
+    removed.add("derived", derived_rows.drop(connection, tenant, items, frozenset([id_])))
+
+
+def withdrawn(connection: Connection, tenant: str, owner: int, rests: Sequence[str], removed: Removed) -> None:
+    """Remove items that rest on an owner whom their readers may no longer quote, with what rests on them."""
+    items = sorted({*rests, *derived_rows.descendants(connection, tenant, rests)})
+    if items:
+        removed.name("derived", items)
+        bump(connection, tenant)
+        removed.add("derived", derived_rows.drop(connection, tenant, items, frozenset([owner])))
+
+
+def _read_with(connection: Connection, tenant: str, items: Sequence[str], but: int) -> list[int]:
+    """Cards of others that the items rest on too."""
+    n, found = lineage.c, set[int]()
+    for part in pages(items):
+        mine = (n.tenant == tenant) & among(connection, n.item, part) & (n.principal != but) & n.source.like("c%")
+        sources = connection.execute(select(n.source).where(mine).distinct()).scalars()
+        found.update(number for source in sources if (number := number_of(source)) is not None)
+    return sorted(found)
+
+
 def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:
     """Others' notes that refer to the entity stay theirs, without the link and what was named after it."""
     numbers = list(
@@ -244,10 +292,10 @@ def items_gone(connection: Connection, tenant: str, ids: Sequence[str], removed:
     removed.name("derived", ids)
     injections.drop_items(connection, tenant, ids)
     derived_rows.drop(connection, tenant, ids)
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
-        connection.execute(delete(lineage).where(lineage.c.tenant == tenant, lineage.c.item.in_(part)))
-        connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id.in_(part)))
+    for part in pages(ids):
+        mine = (derived.c.tenant == tenant) & among(connection, derived.c.id, part)
+        connection.execute(delete(derived).where(mine))
+    derived_rows.forget_lineage(connection, tenant, ids)
     removed.add("derived", len(ids))
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, tuple_
 
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.derived import ERASED, FORGOTTEN
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id, number_of, pair_of
@@ -127,19 +128,16 @@ def listed(connection: Connection, tenant: str, of: int | None, since: int, limi
 
 def drop_items(connection: Connection, tenant: str, items: Sequence[str]) -> None:
     """Forget that these were ever handed out; answers of which nothing is left go too."""
-    for start in range(0, len(items), _CHUNK):
-        mine = (injected.c.tenant == tenant) & injected.c.item.in_(list(items[start : start + _CHUNK]))
-        of = list(connection.execute(select(injected.c.injection).where(mine).distinct()).scalars())
+    i, n = injected.c, injections.c
+    for part in pages(items):
+        mine = (i.tenant == tenant) & among(connection, i.item, part)
+        of = list(connection.execute(select(i.injection).where(mine).distinct()).scalars())
         if not of:
             continue
         connection.execute(delete(injected).where(mine))
-        left: set[int] = set()
-        for at in range(0, len(of), _CHUNK):
-            part = injected.c.injection.in_(of[at : at + _CHUNK])
-            left.update(
-                connection.execute(select(injected.c.injection).where(injected.c.tenant == tenant, part)).scalars()
-            )
-        _drop(connection, tenant, [id_ for id_ in of if id_ not in left])
+        for told in pages(of):
+            left = select(i.item).where(i.tenant == tenant, i.injection == n.id).exists()
+            connection.execute(delete(injections).where(n.tenant == tenant, among(connection, n.id, told), ~left))
 
 
 def drop_reader(connection: Connection, tenant: str, entity: int) -> None:
@@ -160,7 +158,8 @@ def prune(connection: Connection, tenant: str, before: int, most: int) -> int:
 
 
 def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
-        connection.execute(delete(injected).where(injected.c.tenant == tenant, injected.c.injection.in_(part)))
-        connection.execute(delete(injections).where(injections.c.tenant == tenant, injections.c.id.in_(part)))
+    for part in pages(ids):
+        items = (injected.c.tenant == tenant) & among(connection, injected.c.injection, part)
+        connection.execute(delete(injected).where(items))
+        answers = (injections.c.tenant == tenant) & among(connection, injections.c.id, part)
+        connection.execute(delete(injections).where(answers))

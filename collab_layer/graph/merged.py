@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import bump
 from collab_layer.graph.tables import deliveries, derived, lineage, relations
 from collab_layer.types.upkeep import MERGED, SPLIT
 
 WAITING, DELIVERED, RETRACTING = "pending", "delivered", "retracting"
-_CHUNK = 400
 
 
 def is_merged(id_: str | None) -> bool:
@@ -36,12 +36,16 @@ def parts(connection: Connection, tenant: str, id_: str) -> list[str]:
 def release(connection: Connection, tenant: str, ids: Sequence[str]) -> int:
     """Show the parts of merged items again, in stores too; how many."""
     count = 0
-    wanted = [id_ for id_ in ids if is_merged(id_)]
-    for start in range(0, len(wanted), _CHUNK):
-        behind = (derived.c.tenant == tenant) & derived.c.superseded.in_(wanted[start : start + _CHUNK])
-        _deliver_instead(connection, tenant, behind)
-        count += connection.execute(update(derived).where(behind).values(superseded=None)).rowcount
+    for part in pages([id_ for id_ in ids if is_merged(id_)]):
+        behind = (derived.c.tenant == tenant) & among(connection, derived.c.superseded, part)
+        count += show_again(connection, tenant, behind)
     return count
+
+
+def show_again(connection: Connection, tenant: str, behind: ColumnElement[bool]) -> int:
+    """Show superseded items again, in stores too; how many."""
+    _deliver_instead(connection, tenant, behind)
+    return connection.execute(update(derived).where(behind).values(superseded=None)).rowcount
 
 
 def split(connection: Connection, tenant: str, principal: int | None) -> int:
@@ -59,9 +63,9 @@ def split(connection: Connection, tenant: str, principal: int | None) -> int:
         return 0
     bump(connection, tenant)  # answers kept in memory rest on them
     release(connection, tenant, ids)
-    for start in range(0, len(ids), _CHUNK):
-        part = ids[start : start + _CHUNK]
-        connection.execute(update(derived).where(d.tenant == tenant, d.id.in_(part)).values(superseded=SPLIT))
+    for part in pages(ids):
+        mine = (d.tenant == tenant) & among(connection, d.id, part)
+        connection.execute(update(derived).where(mine).values(superseded=SPLIT))
         retract(connection, tenant, part)
     return len(ids)
 
@@ -70,8 +74,8 @@ def retract(connection: Connection, tenant: str, ids: Sequence[str]) -> int:
     """Have these taken back from every store that has them or is to get them; how many deliveries."""
     d = deliveries.c
     count = 0
-    for start in range(0, len(ids), _CHUNK):
-        mine = (d.tenant == tenant) & d.item.in_(list(ids[start : start + _CHUNK]))
+    for part in pages(ids):
+        mine = (d.tenant == tenant) & among(connection, d.item, part)
         there = update(deliveries).where(mine, d.state != RETRACTING).values(state=RETRACTING)
         count += connection.execute(there).rowcount
     return count
@@ -89,9 +93,9 @@ def send(connection: Connection, tenant: str, wanted: Sequence[tuple[str, str, i
 def unrelate(connection: Connection, tenant: str, ids: Sequence[str]) -> None:
     """Remove every relation from or to these."""
     r = relations.c
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
-        connection.execute(delete(relations).where(r.tenant == tenant, or_(r.item.in_(part), r.other.in_(part))))
+    for part in pages(ids):
+        for column in (r.item, r.other):  # each has its index
+            connection.execute(delete(relations).where(r.tenant == tenant, among(connection, column, part)))
 
 
 def _deliver_instead(connection: Connection, tenant: str, behind: ColumnElement[bool]) -> None:

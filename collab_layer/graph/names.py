@@ -116,6 +116,18 @@ def names_of(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[in
     return found
 
 
+class Called(dict[int, str]):
+    """Names by id as a transaction sees them, each looked up once; an unknown id has none."""
+
+    def __init__(self, connection: Connection, tenant: str) -> None:
+        super().__init__()
+        self._connection, self._tenant = connection, tenant
+
+    def __missing__(self, id_: int) -> str:
+        self[id_] = names_of(self._connection, self._tenant, [id_]).get(id_, "")
+        return self[id_]
+
+
 def resolve(connection: Connection, tenant: str, wanted: Iterable[Entity]) -> dict[Entity, int]:
     """The ids of all, new ones made in the order given; nothing is noted about when they were named."""
     return meet(connection, tenant, wanted, {}).ids

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, sel
 from collab_layer.governance.grants import Reader
 from collab_layer.graph import derived as items
 from collab_layer.graph.derived import Item
+from collab_layer.graph.policy import blocked
 from collab_layer.graph.tables import derived, notices
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import EVERYONE
@@ -100,6 +101,12 @@ def ended(connection: Connection, tenant: str, now: int) -> list[str]:
     return list(connection.execute(select(n.item).where(n.tenant == tenant, n.until <= now)).scalars())
 
 
+def of_owner(connection: Connection, tenant: str, owner: int) -> list[str]:
+    """What an owner published."""
+    n = notices.c
+    return list(connection.execute(select(n.item).where(n.tenant == tenant, n.owner == owner)).scalars())
+
+
 def meant_for(connection: Connection, tenant: str, audience: str) -> list[str]:
     """Notices for exactly that audience."""
     n = notices.c
@@ -109,7 +116,7 @@ def meant_for(connection: Connection, tenant: str, audience: str) -> list[str]:
 def _meant(who: Reader, now: int) -> ColumnElement[bool]:
     n = notices.c
     mine = n.audience.in_([EVERYONE, *sorted(who.names)])
-    return mine & (n.until > now) & (n.purpose.is_(None) | (n.purpose == who.purpose))
+    return mine & (n.until > now) & (n.purpose.is_(None) | (n.purpose == who.purpose)) & ~blocked(n.tenant, n.owner)
 
 
 def _all(tenant: str) -> Select[Any]:
@@ -127,4 +134,4 @@ def _notice(row: Any, embedder: str) -> NoticeRow:
     return NoticeRow(*said, row.audience, row.purpose, row.until, row.at, vector)
 
 
-__all__ = ["NoticeRow", "add", "ended", "get", "meant_for", "next_end", "permits", "readable"]
+__all__ = ["NoticeRow", "add", "ended", "get", "meant_for", "next_end", "of_owner", "permits", "readable"]

@@ -7,10 +7,11 @@ Out:  `Audience`s; the rules themselves are in `governance.grants`.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience
@@ -24,6 +25,8 @@ from collab_layer.types.time import FOREVER
 
 LEVELS = {"facets": Level.FACETS, "records": Level.RECORDS}
 POLICY_GRANT = "tenant-policy"
+BLOCK = "b"
+"""How the id of a denial begins that only the operator takes back."""
 NOBODY = -1
 """Dense id of an entity that was never seen."""
 
@@ -76,7 +79,7 @@ def readers(
     tenant: str,
     ids: Sequence[int],
     purpose: str | None,
-    names: Sequence[str],
+    names: Sequence[str] | Mapping[int, str],
 ) -> list[Reader]:
     """Who these entities are to grants: themselves, their kind, and the groups they are in now."""
     around = adjacency.edges(connection, tenant, ids)
@@ -110,9 +113,10 @@ def add(
     until: int,
     denied: bool,
     now: int,
+    prefix: str = "g",
 ) -> str:
     """Store a grant and raise the policy version; its id."""
-    id_ = "g" + secrets.token_hex(8)
+    id_ = prefix + secrets.token_hex(8)
     connection.execute(insert(grants), [{**_row(tenant, id_, owner, to, level, purpose, until, now), "denied": denied}])
     raise_version(connection, tenant)
     return id_
@@ -153,6 +157,21 @@ def owner_of_grant(connection: Connection, tenant: str, id_: str) -> int | None:
     return connection.execute(select(grants.c.owner).where(grants.c.tenant == tenant, grants.c.id == id_)).scalar()
 
 
+def blocks(connection: Connection, tenant: str, owner: int | None = None) -> list[tuple[str, int, int]]:
+    """Owners that nobody else may read, by the operator's word: grant id, owner, since when; oldest first."""
+    g = grants.c
+    query = select(g.id, g.owner, g.created).where(g.tenant == tenant, g.id.like(f"{BLOCK}%"), g.revoked.is_(None))
+    if owner is not None:
+        query = query.where(g.owner == owner)
+    return [tuple(row) for row in connection.execute(query.order_by(g.created, g.id))]
+
+
+def blocked(tenant: Any, owner: Any) -> ColumnElement[bool]:
+    """Whether an owner is blocked, as a condition of a query over columns of it."""
+    g = grants.c
+    return exists().where(g.tenant == tenant, g.owner == owner, g.id.like(f"{BLOCK}%"), g.revoked.is_(None))
+
+
 def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: int) -> None:
     """Have the worker read these owners' records again: somebody may or may no longer read them."""
     rows = [
@@ -173,16 +192,13 @@ def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: i
     upsert(connection, work, rows, update=("refresh", "stores", "due", "parked", "token", "lease_until"))
 
 
-def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> int:
-    """Nobody else may read this owner any more: its cards lose text and index at once."""
+def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> list[int]:
+    """Nobody else may read this owner any more: its cards lose text and index at once; which cards."""
     c = cards.c
     held = select(c.id).where(c.tenant == tenant, c.owner == owner, c.text.is_not(None))
     connection.execute(delete(terms).where(terms.c.tenant == tenant, terms.c.card.in_(held)))
-    return connection.execute(
-        update(cards)
-        .where(c.tenant == tenant, c.owner == owner, c.text.is_not(None))
-        .values(text=None, length=0, rev=rev)
-    ).rowcount
+    lost = update(cards).where(c.tenant == tenant, c.owner == owner, c.text.is_not(None))
+    return list(connection.execute(lost.values(text=None, length=0, rev=rev).returning(c.id)).scalars())
 
 
 def owners_with_cards(connection: Connection, tenant: str) -> list[int]:

@@ -7,18 +7,32 @@ A receipt's state: `unsigned`, then `pending` or `complete`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, literal, or_, select, update
 
 from collab_layer.errors import UnknownIdError
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.tables import awaiting, deliveries, receipts
-from collab_layer.types.erasure import ErasureReceipt
+from collab_layer.types.erasure import ErasureReceipt, Outcome
 from collab_layer.types.time import micros
 
 UNSIGNED, PENDING, COMPLETE = "unsigned", "pending", "complete"
-RETRACT, ERASE = "retract", "erase"
-"""What is awaited: a derived item taken back from a store; an owner's own record erased there."""
+RETRACT, ERASE, OWNER, PARTLY = "retract", "erase", "owner", "partly"
+"""What is awaited: a derived item taken back from a store; a record erased there; all of an owner.
+
+`partly-…` is waited for no more: the store erased what it can, and says that it keeps something.
+"""
+_COLUMNS = ["tenant", "receipt", "kind", "backend", "ref"]
+
+
+class Owed(NamedTuple):
+    """Something to be erased at a store: a record by its native id, or all of an owner by name."""
+
+    kind: str
+    backend: str
+    ref: str
 
 
 class Held(NamedTuple):
@@ -28,14 +42,63 @@ class Held(NamedTuple):
     state: str
 
 
-def await_retractions(connection: Connection, tenant: str, id_: str) -> int:
-    """Have a receipt wait for every copy that is now to be taken back from a store; how many."""
+def await_retractions(connection: Connection, tenant: str, id_: str, items: Iterable[str]) -> None:
+    """Have a receipt wait until these derived items are taken back from every store."""
     d = deliveries.c
     columns = (d.tenant, literal(id_), literal(RETRACT), d.backend, d.item)
-    rows = select(*columns).where(d.tenant == tenant, d.state == "retracting")
-    names = ["tenant", "receipt", "kind", "backend", "ref"]
-    connection.execute(insert(awaiting).from_select(names, rows))
-    return outstanding(connection, tenant, id_)
+    for part in pages(sorted(items)):
+        mine = (d.tenant == tenant) & among(connection, d.item, part) & (d.state == "retracting")
+        connection.execute(insert(awaiting).from_select(_COLUMNS, select(*columns).where(mine)))
+
+
+def await_erasure(connection: Connection, tenant: str, id_: str, owed: Iterable[Owed]) -> None:
+    """Have a receipt wait until these are erased where they lie."""
+    rows = [{"tenant": tenant, "receipt": id_, **one._asdict()} for one in owed]
+    if rows:
+        connection.execute(insert(awaiting), rows)
+
+
+def owed(connection: Connection, tenant: str, backend: str, most: int) -> list[Owed]:
+    """What is still to be erased at a store, whichever receipt waits for it; an owner as a whole comes last."""
+    a = awaiting.c
+    here = (a.tenant == tenant) & (a.backend == backend) & a.kind.in_((ERASE, OWNER))
+    query = select(a.kind, a.backend, a.ref).where(here).distinct().order_by(a.kind, a.ref).limit(most)
+    return [Owed(*row) for row in connection.execute(query)]
+
+
+def is_owed(connection: Connection, tenant: str, backend: str) -> bool:
+    """Whether anything is still to be erased at a store."""
+    return bool(owed(connection, tenant, backend, 1))
+
+
+def erased(connection: Connection, tenant: str, done: Sequence[Owed], *, partly: bool) -> None:
+    """Note that a store erased these, or all that it can of them."""
+    a = awaiting.c
+    for one in done:
+        mine = (a.tenant == tenant) & (a.kind == one.kind) & (a.backend == one.backend) & (a.ref == one.ref)
+        if partly:
+            connection.execute(update(awaiting).where(mine).values(kind=f"{PARTLY}-{one.kind}"))
+        else:
+            connection.execute(delete(awaiting).where(mine))
+
+
+def stores(connection: Connection, tenant: str, receipt: ErasureReceipt) -> dict[str, Outcome]:
+    """How far each store is that was asked to erase."""
+    a = awaiting.c
+    rows = connection.execute(select(a.backend, a.kind).where(a.tenant == tenant, a.receipt == receipt.id).distinct())
+    found: dict[str, set[str]] = {}
+    for backend, kind in rows:
+        found.setdefault(backend, set()).add(kind)
+    out: dict[str, Outcome] = {}
+    for name, was in receipt.stores.items():
+        kinds = found.get(name, set())
+        if was == "unable":
+            out[name] = was
+        elif kinds & {ERASE, OWNER}:
+            out[name] = "pending"
+        else:
+            out[name] = "partly" if any(kind.startswith(PARTLY) for kind in kinds) else "erased"
+    return out
 
 
 def add(connection: Connection, tenant: str, receipt: ErasureReceipt) -> None:
@@ -93,4 +156,4 @@ def _open(tenant: str) -> Select[tuple[str]]:
     """What still holds receipts up."""
     a, d = awaiting.c, deliveries.c
     there = exists().where(d.tenant == a.tenant, d.item == a.ref, d.backend == a.backend, d.state == "retracting")
-    return select(a.ref).where(a.tenant == tenant, or_(a.kind == ERASE, there))
+    return select(a.ref).where(a.tenant == tenant, or_(a.kind.in_((ERASE, OWNER)), there))

@@ -205,6 +205,13 @@ derived = _table(
     Column("superseded", String(64)),
     Index("ix_derived_owner", "tenant", "owner", "kind"),
 )
+Index(  # what an item stands for, to be shown again without it
+    "ix_derived_superseded",
+    derived.c.tenant,
+    derived.c.superseded,
+    sqlite_where=derived.c.superseded.is_not(None),
+    postgresql_where=derived.c.superseded.is_not(None),
+)
 
 lineage = _table(
     "lineage",
@@ -351,7 +358,7 @@ receipts = _table(
 awaiting = _table(
     "awaiting",
     Column("receipt", String(64), primary_key=True),
-    Column("kind", String(16), primary_key=True),  # retract: a derived item; erase: a record of its owner
+    Column("kind", String(16), primary_key=True),  # retract: a derived item; erase: a record; owner: all of one
     Column("backend", Text, primary_key=True),
     Column("ref", Text, primary_key=True),
 )

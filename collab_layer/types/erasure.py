@@ -10,6 +10,8 @@ from collab_layer.types.entity import Value
 from collab_layer.types.time import UtcTime
 
 FORMAT = "collab-layer/erasure/1"
+Action = Literal["forget", "influence", "revoke"]
+Outcome = Literal["erased", "pending", "partly", "unable"]
 
 
 class Erased(Value):
@@ -27,21 +29,26 @@ class Erased(Value):
 
 
 class ErasureReceipt(Value):
-    """What one `forget` removed, descendants included; names and ids are in it as salted hashes only.
+    """What one `forget`, `forget_influence` or `revoke` removed, descendants included.
+
+    Names and ids are in it as salted hashes only.
 
     Attributes:
         format: Of this receipt; `docs/receipts.md` has every field.
         id: Opaque id of the receipt.
+        action: What was asked for.
         revision: 1 as issued, 2 once what was pending is done.
         status: `pending` while copies in stores are still to be removed.
         at: When it was committed.
         completed: When the last copy was removed; None while pending.
         salt: Goes before every id that is hashed, 32 hexadecimal digits.
-        subject: What was to be forgotten, as a salted hash.
+        subject: What was to be forgotten, or the grant, as a salted hash.
         removed: Rows removed from our database, by table.
         erased: What was erased, by kind: `entities` by name, `interactions`, `cards` and `derived`
             by our id, `records` as `store:native id`. Topics are not listed: they are words of texts.
         generation: The fence: work planned before it is dropped.
+        stores: Of the owner's own stores that were to erase too, by name: `erased`; `pending`; `partly`,
+            it says that it keeps something; `unable`, it promises no erasure.
         pending: Copies in stores that a worker still has to remove.
         key: Public key of who signed, 32 bytes in base64.
         signature: Ed25519 over all other fields, 64 bytes in base64; None until it is signed.
@@ -49,6 +56,7 @@ class ErasureReceipt(Value):
 
     format: Literal["collab-layer/erasure/1"] = FORMAT
     id: str
+    action: Action = "forget"
     revision: int = Field(default=1, ge=1)
     status: Literal["pending", "complete"] = "complete"
     at: UtcTime
@@ -58,9 +66,10 @@ class ErasureReceipt(Value):
     removed: dict[str, int] = Field(default_factory=dict[str, int])
     erased: dict[str, Erased] = Field(default_factory=dict[str, Erased])
     generation: int = 0
+    stores: dict[str, Outcome] = Field(default_factory=dict[str, Outcome])
     pending: int = 0
     key: str | None = None
     signature: str | None = None
 
 
-__all__ = ["Erased", "ErasureReceipt"]
+__all__ = ["Action", "Erased", "ErasureReceipt", "Outcome"]

@@ -1,4 +1,4 @@
-"""What was held back, for a person to look at."""
+"""What and who is held back, for a person to look at."""
 
 from __future__ import annotations
 
@@ -27,4 +27,16 @@ class Quarantined(Value):
     ref: MemoryRef | None = None
 
 
-__all__ = ["Quarantined"]
+class Blocked(Value):
+    """A principal that nobody else reads, whatever it granted, until `unblock`.
+
+    Attributes:
+        entity: Who.
+        since: When `forget_influence` took back what had been derived of it.
+    """
+
+    entity: Entity
+    since: UtcTime
+
+
+__all__ = ["Blocked", "Quarantined"]

@@ -54,6 +54,7 @@ def test_a_signed_receipt_holds_and_says_what_it_said():
 CHANGED: dict[str, Any] = {
     "format": "collab-layer/erasure/2",
     "id": "r2",
+    "action": "revoke",
     "revision": 2,
     "status": "pending",
     "at": "2026-05-01T12:00:01Z",
@@ -63,6 +64,7 @@ CHANGED: dict[str, Any] = {
     "removed": {"cards": 2},
     "erased": {},
     "generation": 4,
+    "stores": {"mem0": "erased"},
     "pending": 1,
     "key": attest.public(OTHER),
     "signature": base64.b64encode(bytes(64)).decode(),

@@ -9,7 +9,7 @@
     ├── ZepConflictError   (retryable) 409: look again, then decide; never sent again unseen
     ├── ZepBusyError       (retryable) 429: asks to wait
     ├── ZepTaskError       an asynchronous write ended as failed, or in part
-    └── ZepResidueError    erased as far as Zep's interface goes; `left` names what it keeps
+    └── ZepResidueError    (ErasedPartlyError) erased as far as Zep's interface goes; `left` names what it keeps
 
 A service that fails (5xx), cannot be reached or is too slow is `BackendDownError` or
 `BackendTimeoutError` of the core. No error carries any text of a memory.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from collab_layer.errors import BackendError
+from collab_layer.errors import BackendError, ErasedPartlyError
 
 
 class ZepAuthError(BackendError):
@@ -80,7 +80,7 @@ class ZepTaskError(BackendError):
         super().__init__(store, f"task `{task}` {why}")
 
 
-class ZepResidueError(BackendError):
+class ZepResidueError(ErasedPartlyError):
     """Erased as far as Zep's interface goes; `left` names what still holds or retells it, by id."""
 
     code = "zep_residue"

@@ -1,4 +1,4 @@
-"""Commands for the operator: `quarantine list`, `quarantine release`, `quarantine drop`, `injections`."""
+"""Commands for the operator: `quarantine list|release|drop|blocked|unblock`, `injections`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ Held = Annotated[str, typer.Argument(metavar="ID", help="As `collab quarantine l
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    held = typer.Typer(no_args_is_help=True, help="Records held back since they read like orders to a model.")
+    held = typer.Typer(no_args_is_help=True, help="Records and principals that are held back.")
     held.command("list")(list_)
     held.command("release")(release)
     held.command("drop")(drop)
+    held.command("blocked")(blocked)
+    held.command("unblock")(unblock)
     app.add_typer(held, name="quarantine")
     app.command("injections")(injections)
 
@@ -68,6 +70,34 @@ def drop(
     if as_json:
         return emit(receipt)
     sys.stdout.write(f"{id} is erased. The receipt: collab receipt show {receipt.id}\n")
+    return None
+
+
+def blocked(ctx: typer.Context, as_json: Json = False) -> None:
+    """Principals that nobody else reads since `collab forget --influence`."""
+    with session_of(ctx).layer() as layer:
+        found = layer.blocked()
+    if as_json:
+        return emit(found)
+    if not found:
+        sys.stdout.write("Nobody is blocked.\n")
+        return None
+    rows = [(str(one.entity), f"{one.since:%Y-%m-%d %H:%M}") for one in found]
+    console().print(table("Blocked", ("entity", "since, UTC"), rows))
+    return None
+
+
+def unblock(
+    ctx: typer.Context,
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="As `collab quarantine blocked` prints it.")],
+    as_json: Json = False,
+) -> None:
+    """Let a principal be read again by whom its grants let."""
+    with session_of(ctx).layer() as layer:
+        layer.unblock(entity)
+    if as_json:
+        return emit({"unblocked": entity})
+    sys.stdout.write(f"{entity} is read again by whom its grants let.\n")
     return None
 
 

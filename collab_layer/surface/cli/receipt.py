@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from collab_layer import ErasureReceipt
 
 
+OUTCOMES = {
+    "erased": "erased there too",
+    "pending": "still to be erased there",
+    "partly": "erased there as far as it can; it says that it keeps something",
+    "unable": "not erased there; it promises no erasure",
+}
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     receipts = typer.Typer(no_args_is_help=True, help="What was erased, signed.")
@@ -73,6 +81,8 @@ def _print(found: ErasureReceipt) -> None:
     rows = [(name, found.removed.get(name), kinds.get(name)) for name in names]
     title = f"Receipt {found.id}, revision {found.revision}: {found.status}, {found.at:%Y-%m-%d %H:%M:%S} UTC"
     console().print(table(title, ("removed from", "rows", "ids listed"), rows, numeric=("rows", "ids listed")))
+    for name, outcome in found.stores.items():
+        sys.stdout.write(f"{name}: {OUTCOMES[outcome]}\n")
     if found.pending:
         sys.stdout.write(f"{found.pending} copies in stores are still to be removed: collab worker --once\n")
     if found.signature is None:

@@ -78,30 +78,45 @@ def revoke(
 ) -> None:
     """Take a grant or a notice back, at once."""
     with session_of(ctx).layer() as layer:
-        layer.revoke(grant_id)
+        receipt = layer.revoke(grant_id)
     if as_json:
-        return emit({"revoked": grant_id})
-    sys.stdout.write(f"{'Notice' if grant_id.startswith('d') else 'Grant'} {grant_id} no longer holds.\n")
+        return emit({"revoked": grant_id, "receipt": receipt})
+    what = "Notice" if grant_id.startswith("d") else "Grant"
+    sys.stdout.write(f"{what} {grant_id} no longer holds. The receipt: collab receipt show {receipt.id}\n")
     return None
 
 
 def forget(
     ctx: typer.Context,
     what: Annotated[str, typer.Argument(metavar="WHAT", help="An entity, or the id of a record or facet.")],
+    source: Annotated[
+        bool, typer.Option("--source", help="Also in the stores where it lies, by the next process that opens them.")
+    ] = False,
+    influence: Annotated[
+        bool, typer.Option("--influence", help="Of an entity, only what was derived of it for others.")
+    ] = False,
+    block: Annotated[
+        bool, typer.Option("--block/--no-block", help="With --influence: nobody else reads it until it is unblocked.")
+    ] = True,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
     """Remove something and all that was derived from it."""
+    if source and influence:
+        raise InputError("--influence leaves an entity's own memories alone; leave --source out")
     if not yes and sys.stdin.isatty():
-        typer.confirm(f"Forget {what} and all that was derived from it?", abort=True)
+        asked = f"Take back all that was derived of {what}?" if influence else f"Forget {what} and all derived from it?"
+        typer.confirm(asked, abort=True)
     with session_of(ctx).layer() as layer:
-        receipt = layer.forget(what)
+        receipt = layer.forget_influence(what, block=block) if influence else layer.forget(what, source=source)
     if as_json:
         return emit(receipt)
     rows = sorted(receipt.removed.items())
     console().print(table(f"Receipt {receipt.id}", ("removed from", "rows"), rows, numeric=("rows",)))
     if receipt.pending:
         sys.stdout.write(f"{receipt.pending} copies in stores are queued for removal: collab worker --once\n")
+    if influence and block:
+        sys.stdout.write(f"Nobody else reads {what} until: collab quarantine unblock {what}\n")
     return None
 
 

@@ -1,0 +1,144 @@
+"""Memories erased at the stores where they lie, for the receipts that wait for it.
+
+In:   what a receipt is owed, in the database since the erasure was committed here.
+Out:  calls of the stores; rows settled. A store that is down, or not attached, is asked again by
+      the next worker, also after a restart.
+Never erases what somebody else told of too, where a principal asks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from collab_layer.errors import BackendError, ErasedPartlyError
+from collab_layer.flows.tools import Tools
+from collab_layer.graph import receipts
+from collab_layer.graph.among import among
+from collab_layer.graph.erasing import Removed, fence, interactions_gone
+from collab_layer.graph.receipts import ERASE, OWNER, Owed
+from collab_layer.graph.tables import interactions
+from collab_layer.ports.backend import Can, Erases
+from collab_layer.types.entity import Entity, MemoryRef
+
+log = logging.getLogger("collab_layer")
+
+BATCH = 100
+ROUNDS = 3
+"""Times that an owner is listed again: a store may show what was just erased for a moment."""
+
+
+def may_lie_there(tools: Tools, tenant: str, what: Entity | MemoryRef | str) -> bool:
+    """Whether an attached store could hold something that we know nothing of."""
+    able = [store.name for store in tools.stores_of(tenant) if Can.ERASE in store.can]
+    return what.backend in able if isinstance(what, MemoryRef) else ":" in str(what) and bool(able)
+
+
+def owed(
+    tools: Tools, tenant: str, what: Entity | MemoryRef | str, removed: Removed, mine: int | None
+) -> tuple[list[Owed], list[str]]:
+    """What is to be erased at stores for this, and the stores that promise no erasure.
+
+    Args:
+        tools: The layer's parts.
+        tenant: Whose.
+        what: What was asked to be forgotten.
+        removed: What was removed here.
+        mine: The principal that asks; None for the operator.
+    """
+    attached = {store.name: store for store in tools.stores_of(tenant)}
+    wanted = [Owed(ERASE, *ref) for ref, owners in sorted(removed.owners.items()) if mine is None or owners == {mine}]
+    if isinstance(what, MemoryRef):
+        wanted.append(Owed(ERASE, what.backend, what.id))
+    elif ":" in str(what):  # of an entity its own memories alone, and all of them, told to us or not
+        told = {store for (store, _), owners in removed.owners.items() if owners == {removed.entity}}
+        wanted = [Owed(OWNER, name, str(Entity.parse(what))) for name in sorted({*attached, *told})]
+    unable = {one.backend for one in wanted if (store := attached.get(one.backend)) and Can.ERASE not in store.can}
+    return list(dict.fromkeys(one for one in wanted if one.backend not in unable)), sorted(unable)
+
+
+async def erase(tools: Tools, tenant: str) -> int:
+    """Erase what is owed at every store that answers; how many records or owners."""
+    done = 0
+    for store in tools.stores_of(tenant):
+        if Can.ERASE in store.can and isinstance(store, Erases):
+            try:
+                while some := await _some(tools, tenant, store):
+                    done += some
+            except BackendError as error:
+                log.warning("erasing at `%s` waits: %s", store.name, error.why)
+    return done
+
+
+async def _some(tools: Tools, tenant: str, store: Erases) -> int:
+    rows = await tools.in_thread(_owed, tools, tenant, store.name)
+    if not rows:
+        return 0
+    refs = [MemoryRef(backend=store.name, id=row.ref) for row in rows if row.kind == ERASE]
+    if refs:
+        rows = [row for row in rows if row.kind == ERASE]
+        partly = await _erased(store, refs)
+    else:
+        rows = rows[:1]
+        refs, partly = await _erase_owner(store, Entity.parse(rows[0].ref))
+    await tools.in_thread(_settle, tools, tenant, rows, refs, partly)
+    return len(rows)
+
+
+async def _erase_owner(store: Erases, owner: Entity) -> tuple[list[MemoryRef], bool]:
+    """Erase all that a store lists of an owner, until it lists nothing more; which, and whether it keeps any of it."""
+    gone: dict[str, MemoryRef] = {}
+    partly = False
+    for _ in range(ROUNDS):
+        held = await _listed(store, owner)
+        if not held:
+            return list(gone.values()), partly
+        gone.update((ref.id, ref) for ref in held)
+        for start in range(0, len(held), BATCH):
+            partly |= await _erased(store, held[start : start + BATCH])
+        if partly:
+            break
+    return list(gone.values()), partly or bool(await _listed(store, owner))
+
+
+async def _listed(store: Erases, owner: Entity) -> list[MemoryRef]:
+    found: list[MemoryRef] = []
+    after: str | None = None
+    while True:
+        page = await store.records(owner, after=after)
+        found += [MemoryRef(backend=store.name, id=record.ref.id) for record in page.records]
+        if page.after is None:
+            return list(dict.fromkeys(found))
+        after = page.after
+
+
+async def _erased(store: Erases, refs: Sequence[MemoryRef]) -> bool:
+    """Erase; whether the store keeps something."""
+    try:
+        await store.erase(refs)
+    except ErasedPartlyError as error:
+        log.warning("erased in part: %s", error)
+        return True
+    return False
+
+
+def _owed(tools: Tools, tenant: str, store: str) -> list[Owed]:
+    with tools.store.database.read() as connection:
+        return receipts.owed(connection, tenant, store, BATCH)
+
+
+def _settle(tools: Tools, tenant: str, rows: Sequence[Owed], refs: Sequence[MemoryRef], partly: bool) -> None:
+    """Note it, and remove what was read again from the store before it was erased there."""
+    i, refs_of = interactions.c, [ref.id for ref in refs]
+    with tools.store.database.write() as connection:
+        told = (i.tenant == tenant) & (i.backend == rows[0].backend) & among(connection, i.native_id, refs_of)
+        back = list(connection.execute(select(i.id).where(told)).scalars())
+        if back:
+            fence(connection, tenant)
+            interactions_gone(connection, tools.store.adjacency, tenant, back, Removed(), tools.now())
+        receipts.erased(connection, tenant, rows, partly=partly)
+
+
+__all__ = ["erase", "may_lie_there", "owed"]
