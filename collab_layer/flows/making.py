@@ -23,6 +23,7 @@ from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
 from collab_layer.stages import synthesize
+from collab_layer.stages.quarantine import speakable
 from collab_layer.stages.search import rank_records
 from collab_layer.stages.tokens import hashed, terms
 from collab_layer.types.entity import Entity
@@ -160,7 +161,8 @@ class Maker:
     def displays(self, read: Sequence[Snippet]) -> dict[int, str]:
         """Display names of the links of some snippets."""
         index = self.reading.index
-        return {link: index.displays[link] for snippet in read for link in snippet.links if index.named(link)}
+        links = (link for snippet in read for link in snippet.links if index.named(link))
+        return {link: index.displays[link] for link in links if speakable(index.displays[link])}
 
     def _published(self, drafts: Sequence[Draft]) -> list[Made]:
         reading = self.reading
@@ -211,7 +213,8 @@ class Maker:
         The others only cost time: there are `MAX_FACETS` places.
         """
         best = sorted(holders, key=lambda link: (-len(holders[link]) * idf[link], link))[:HEADS]
-        return {link: self.reading.index.displays[link] for link in best}
+        displays = self.reading.index.displays
+        return {link: displays[link] for link in best if speakable(displays[link])}
 
     def _holders(self, read: Sequence[Snippet]) -> dict[int, set[int]]:
         """Who holds each link that still has a name."""

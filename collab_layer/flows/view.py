@@ -13,6 +13,7 @@ from collab_layer.flows.tools import Tools
 from collab_layer.graph.cards import CardText, texts
 from collab_layer.graph.reader import Reading
 from collab_layer.plugins.specs import Leaving
+from collab_layer.stages.quarantine import speakable
 from collab_layer.types.entity import Entity, MemoryRef
 from collab_layer.types.facet import Evidence, Facet, FacetKind, Neighbor
 from collab_layer.types.graph import Draft, Selection
@@ -72,6 +73,12 @@ def evidence(
     return tuple(out)
 
 
+def _named(reading: Reading, links: Sequence[int]) -> tuple[Entity, ...]:
+    """Links that still have a name, and one that says no more than a name."""
+    found = (entity_of(reading, link) for link in links if reading.index.named(link))
+    return tuple(one for one in found if speakable(one.id))
+
+
 def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind, made_by: str) -> Facet:
     """A draft as its reader sees it."""
     return Facet(
@@ -81,7 +88,7 @@ def facet(reading: Reading, draft: Draft, id_: str, kind: FacetKind, made_by: st
         confidence=draft.confidence,
         contributors=len(reading.parties(draft.contributors)),
         evidence=evidence(reading, draft.sources, draft.quotes, draft.at),
-        links=tuple(entity_of(reading, link) for link in draft.links if reading.index.named(link)),
+        links=_named(reading, draft.links),
         score=draft.score,
         made_by=made_by,
     )

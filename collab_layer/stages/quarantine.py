@@ -8,8 +8,11 @@ several (quoting, fences, provenance); a text without these marks is not thereby
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
 
 from collab_layer.stages.urls import carries_link
 
@@ -23,6 +26,9 @@ _INVISIBLE = re.compile(
 )
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,6}\U000e007f")  # the flags of Scotland and others
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,}={0,2}\s{1,4}){3}[A-Za-z0-9+/]{20,}={0,2}")
+_TOKEN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,}={0,2}")
+"""What may be the code of a sentence."""
+_JOINTS = re.compile(r"[-_.:]+")
 
 _ROLE = _any(
     r"<\|\s?/?(?:im_start|im_end|im_sep|system|user|assistant|endoftext|begin_of_text|eot_id)\s?\|>",
@@ -136,6 +142,8 @@ def quarantined(text: str) -> str | None:
         return "it contains invisible characters"
     if any(_encoded(match.group()) for match in _BLOB.finditer(text)):
         return "it contains an encoded blob"
+    if any(_hides_words(match.group()) for match in _TOKEN.finditer(text)):
+        return "it contains encoded words"
     plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).replace("’", "'").replace("*", ""))
     flat = plain.replace("\n", " ")
     latin = plain.translate(_LOOKALIKE)
@@ -147,10 +155,33 @@ def quarantined(text: str) -> str | None:
     return carries_link(plain)
 
 
+@lru_cache(maxsize=1 << 14)
+def speakable(name: str) -> bool:
+    """Whether the name of a thing may be shown to a model: no order, with `-`, `_`, `.` and `:` as spaces either."""
+    return quarantined(name) is None and quarantined(_JOINTS.sub(" ", name)) is None
+
+
+def _hides_words(token: str) -> bool:
+    """Whether a token is base64 or hexadecimal digits of a sentence; a digest or a key is not."""
+    decoders: tuple[Callable[[str], bytes], ...] = (bytes.fromhex, _base64)
+    for decode in decoders:
+        try:
+            said = decode(token.rstrip("=")).decode()
+        except ValueError:
+            continue
+        if said.isprintable() and said.count(" ") > 1 and sum(char.isalpha() for char in said) * 3 > 2 * len(said):
+            return True
+    return False
+
+
+def _base64(token: str) -> bytes:
+    return base64.b64decode(token + "=" * (-len(token) % 4), validate=True)
+
+
 def _encoded(blob: str) -> bool:
     """Letters of both cases and digits, and hardly a path: base64 rather than one long word."""
     mixed = any(char.isdigit() for char in blob) and any(char.islower() for char in blob)
     return mixed and any(char.isupper() for char in blob) and sum(char in "/-_" for char in blob) * 12 < len(blob)
 
 
-__all__ = ["quarantined"]
+__all__ = ["quarantined", "speakable"]
