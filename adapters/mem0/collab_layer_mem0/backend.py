@@ -77,20 +77,20 @@ class Mem0Backend:
 
     async def records(self, owner: Entity, /, *, after: str | None = None, limit: int = 500) -> Page:
         """An owner's records by id. Mem0 has no paging: each page lists the owner anew."""
-        scope = mapping.native_scope(owner)
-        held = [] if scope is None else self._records(await self._store.rows(scope))
+        rows = {row.id: row for scope in mapping.native_scopes(owner) for row in await self._store.rows(scope)}
+        held = self._records(list(rows.values()))
         mine = sorted((one for one in held if one.owner == owner), key=lambda one: one.ref.id)
         rest = [one for one in mine if after is None or one.ref.id > after]
         return Page(rest[:limit], rest[limit - 1].ref.id if len(rest) > limit else None)
 
     async def search(self, owner: Entity, query: str, /, *, k: int = 10) -> list[MemoryRecord]:
         """The owner's nearest records by vector; Mem0's keyword leg is not asked."""
-        scope = mapping.native_scope(owner)
-        if scope is None or not query.strip():
+        scopes = mapping.native_scopes(owner)
+        if not scopes or not query.strip():
             return []
-        vector = (await self._embedder.embed([query]))[0]
-        rows = await self._store.search(query, [float(value) for value in vector], scope, k * _SPARE)
-        found = [one for one in self._records(rows) if one.owner == owner]
+        vector = [float(value) for value in (await self._embedder.embed([query]))[0]]
+        rows = [row for scope in scopes for row in await self._store.search(query, vector, scope, k * _SPARE)]
+        found = {one.ref.id: one for one in self._records(rows) if one.owner == owner}.values()
         return sorted(found, key=lambda one: (-(one.score or 0.0), one.ref.id))[:k]
 
     async def owners(self) -> list[Entity]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, cast
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.ports.backend import MemoryBackend
+from collab_layer_mem0 import mapping
 from collab_layer_mem0.asked import owner_asked, wildcard_field
 from collab_layer_mem0.bridge import Bridge, Told
 from collab_layer_mem0.client import Kind, not_found
@@ -105,12 +107,18 @@ class Call:
         method = getattr(self.base, name)
         if inspect.iscoroutinefunction(method):
             return self._awaited(method, args, kwargs)
-        with self.collab.tap.inside():
+        with self.collab.tap.inside(), self._attributed():
             return method(self.it, *args, **kwargs)
 
     async def _awaited(self, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with self.collab.tap.inside():
+        with self.collab.tap.inside(), self._attributed():
             return await method(self.it, *args, **kwargs)
+
+    def _attributed(self) -> AbstractContextManager[None]:
+        """Of what several people said an extracting `add` keeps no names: it is no person's memory."""
+        named = self.arguments() if self.name == "add" else {}
+        people = mapping.speakers(named.get("messages")) | {str(named[one]) for one in ("user_id",) if named.get(one)}
+        return self.collab.tap.several() if len(people) > 1 and named.get("infer", True) else nullcontext()
 
 
 def asked(call: Call) -> Flow:

@@ -5,7 +5,8 @@ Out:  `Entity`, `MemoryRecord`, native scopes.
 Pure: no SDK, no I/O, no clock.
 
 A memory with several ids has one owner: the user, else the agent, else the run, else
-the app. The other ids become links.
+the app. The other ids become links. In a group chat Mem0 notes who said each message
+(`actor_id`, from the message's `name`): then the speaker is the owner, whoever's chat it is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ KEY: Final = "collab_key"
 LINKS: Final = "collab_links"
 """Metadata key for explicit links: entities, as a list or separated by commas."""
 ANY: Final = "*"
+SPEAKER: Final = "actor_id"
+"""Mem0's field for who said a message of a group chat."""
 
 _UNFIT = re.compile(
     r"[\s*/\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|%(?=[0-9A-Fa-f]{2})"
@@ -75,13 +78,37 @@ def native_scope(owner: Entity) -> dict[str, str] | None:
     return None if field is None or native == ANY else {field: native}
 
 
+def native_scopes(owner: Entity) -> list[dict[str, str]]:
+    """Where an owner's memories lie: under its own id, and where it spoke in others' chats."""
+    own = native_scope(owner)
+    spoken = [] if own is None or owner.kind not in ("user", "agent") else [{SPEAKER: decode_id(owner.id)}]
+    return [] if own is None else [own, *spoken]
+
+
 def owner_of(payload: Mapping[str, Any]) -> Entity | None:
     """Whose memory a payload is; None if it names nobody, or nobody we can name."""
+    speaker = payload.get(SPEAKER)
+    if speaker not in (None, ""):
+        return _entity_or_none("agent_id" if payload.get("role") == "assistant" else "user_id", speaker)
     for field in KINDS:
         native = payload.get(field)
         if native not in (None, ""):
             return _entity_or_none(field, native)
     return None
+
+
+def of_the_chat(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A payload of which nobody knows who said it: at most the run's, never a person's."""
+    if payload.get(SPEAKER) not in (None, ""):
+        return payload
+    return {field: value for field, value in payload.items() if field not in ("user_id", "agent_id")}
+
+
+def speakers(messages: object) -> frozenset[str]:
+    """The names in a list of messages, as the caller gave them."""
+    said = cast("list[object]", messages) if isinstance(messages, list) else []
+    named = (cast("Mapping[str, object]", one).get("name") for one in said if isinstance(one, Mapping))
+    return frozenset(str(name) for name in named if name)
 
 
 def is_derived(payload: Mapping[str, Any]) -> bool:
@@ -172,6 +199,7 @@ __all__ = [
     "KINDS",
     "LINKS",
     "RESERVED_AGENT",
+    "SPEAKER",
     "decode_id",
     "encode_id",
     "entity",
@@ -179,8 +207,11 @@ __all__ = [
     "links_of",
     "moment",
     "native_scope",
+    "native_scopes",
     "owner_of",
+    "of_the_chat",
     "payload_of",
     "record",
+    "speakers",
     "version_of",
 ]

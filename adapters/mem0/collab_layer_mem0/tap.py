@@ -35,6 +35,7 @@ _LOCKED = frozenset(
 )
 _inside: ContextVar[bool] = ContextVar("collab_layer_mem0_inside", default=False)
 _muted: ContextVar[bool] = ContextVar("collab_layer_mem0_muted", default=False)
+_several: ContextVar[bool] = ContextVar("collab_layer_mem0_several", default=False)
 
 
 class Outbox:
@@ -116,10 +117,21 @@ class Tap:
         finally:
             _muted.reset(token)
 
+    @contextmanager
+    def several(self) -> Generator[None]:
+        """While Mem0 extracts from what several people said: it does not keep who said what."""
+        token = _several.set(True)
+        try:
+            yield
+        finally:
+            _several.reset(token)
+
     def written(self, native_id: str, payload: Mapping[str, Any]) -> None:
         """A memory now reads so; one that is nobody's, or says nothing, is as good as gone."""
         if mapping.is_derived(payload):
             return
+        if _several.get():
+            payload = mapping.of_the_chat(payload)
         record = mapping.record(self.name, native_id, payload)
         self._tell(Change(record.ref if record else MemoryRef(backend=self.name, id=native_id), record))
 
