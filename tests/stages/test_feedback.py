@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from collab_layer.stages.feedback import LEAST, feedback, link_rows, pays
+from collab_layer.stages.search import rank_records
+from collab_layer.types.graph import Corpus
 
 
 def kinds(count: int, seed: int, noise: float) -> tuple[np.ndarray, list[tuple[int, ...]]]:
@@ -55,3 +59,35 @@ def test_too_few_cases_prove_nothing() -> None:
 def test_records_without_links_prove_nothing() -> None:
     vectors, _ = kinds(100, 3, noise=1.0)
     assert not pays(vectors, link_rows([()] * 100))
+
+
+def corpus(held: tuple[tuple[int, ...], ...]) -> Corpus:
+    """Four records; only the first shares the query's word, the last two lie far from it."""
+    return Corpus(
+        cards=np.array([1, 2, 3, 4]),
+        owners=np.array([1, 2, 3, 4]),
+        tf=np.array([[1.0], [1.0], [0.0], [0.0]]),
+        length=np.array([5.0, 9.0, 5.0, 5.0]),
+        df=np.array([2.0]),
+        total=4,
+        mean_length=6.0,
+        similarity=np.array([0.8, 0.5, 0.0, 0.0]),
+        link_cosine=np.zeros(4),
+        thread=np.array([-1, -2, -3, -4]),
+        held=held,
+    )
+
+
+def test_a_record_linked_like_the_best_hits_stands_beside_them_and_below() -> None:
+    scores = rank_records(corpus(((7, 8), (7, 8), (7, 8), (9,))))
+    assert np.isfinite(scores).tolist() == [True, True, True, False]
+    assert scores[2] < scores[0]
+
+
+def test_without_links_only_what_has_to_do_with_the_query_stands() -> None:
+    assert np.isfinite(rank_records(corpus(()))).tolist() == [True, True, False, False]
+
+
+def test_links_bring_nothing_where_no_record_has_to_do_with_the_query() -> None:
+    nothing = replace(corpus(((7, 8), (7, 8), (7, 8), (9,))), tf=np.zeros((4, 1)), similarity=np.zeros(4))
+    assert not np.isfinite(rank_records(nothing)).any()
