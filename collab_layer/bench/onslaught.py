@@ -2,7 +2,7 @@
 
 In:   a seed, which half of the payloads.
 Out:  rows: how often each attack succeeds, what honest readers lose, how long it takes to roll back.
-Never: anything but what a user can do: `observe`, `context`, `rank`, `forget`.
+Never: anything but what a user can do: `observe`, `alias`, `context`, `rank`, `forget`.
 
 The honest crowd is told to one database; each attack falls upon a copy of it. Everybody shares
 records with everybody.
@@ -78,6 +78,8 @@ async def measure(
 
 
 async def _attacked(layer: AsyncCollabLayer, crowd: World, attack: Attack, calm: Use) -> list[Row]:
+    for alias, principal in attack.aliases.items():
+        await layer.alias(alias, principal)
     await layer.observe(list(attack.notes))
     await layer.drain()
     name = f"attack.{attack.name}"
