@@ -52,6 +52,8 @@ class Mem0Backend:
         self._can = frozenset({Can.SEARCH, Can.WATCH, Can.EMBED})
         if self._store.provider in LISTS_ALL:
             self._can |= {Can.LIST_OWNERS}
+        if self._store.folder is not None:
+            self._can |= {Can.ERASE}
         if write:
             self._can |= {Can.WRITE}
         self._writing = LoopLocks()
@@ -63,7 +65,7 @@ class Mem0Backend:
 
     @property
     def can(self) -> frozenset[Can]:
-        """`LIST_OWNERS` only over vector stores known to list everything; `WRITE` if asked for."""
+        """`LIST_OWNERS` only over vector stores known to list everything; `ERASE` over an embedded Chroma."""
         return self._can
 
     @property
@@ -120,6 +122,16 @@ class Mem0Backend:
         require(self, Can.WRITE)
         async with self._writing.here():
             return sum([await self._drop(key) for key in dict.fromkeys(keys)])
+
+    async def erase(self, refs: Sequence[MemoryRef], /) -> int:
+        """Delete memories with history, last messages of their scopes, and what Chroma's files keep of them."""
+        require(self, Can.ERASE)
+        ids = list(dict.fromkeys(ref.id for ref in refs if ref.backend == self._name and ref.id))
+        if not ids:
+            return 0
+        async with self._writing.here():
+            with self._tap.muted():
+                return await self._store.erase(ids)
 
     async def health(self) -> PartHealth:
         """Ask the vector store for one row."""

@@ -13,6 +13,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from mem0.configs.base import MemoryConfig
 from mem0.exceptions import AuthenticationError, MemoryNotFoundError, NetworkError, ValidationError
 
 from collab_layer.errors import BackendDownError, BackendError, BackendTimeoutError, CollabError, InputError
+from collab_layer_mem0.erasing import scrub_chroma, scrub_history, scrub_messages
 
 Kind = Literal["memory", "async_memory", "client", "async_client"]
 CLASSES: Mapping[Kind, type] = {
@@ -134,6 +136,29 @@ class OssStore:
     async def tail(self, cursor: str | None, limit: int) -> Tail:
         """The history after a cursor; None is its end."""
         return await self._away(self._tail, cursor, limit)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where an embedded Chroma lies, whose files can be cleared of what was deleted; None for any other store."""
+        given = self._memory.config.vector_store.config
+        embedded = self.provider == "chroma" and not getattr(given, "host", None) and getattr(given, "path", None)
+        return Path(given.path) if embedded else None
+
+    async def erase(self, ids: Sequence[str]) -> int:
+        """Delete memories with their history, the last messages of their scopes, and what files keep; how many.
+
+        Again changes nothing, and finishes what was broken off.
+        """
+        rows = await self.get(ids)
+        await self._away(scrub_messages, self._memory.db, [row.payload for row in rows])
+        if rows:
+            await self._away(lambda: self._memory.entity_store)  # else Mem0 forgets to clear it in a fresh process
+        for row in rows:
+            await self.call("delete", row.id)
+        await self._away(scrub_history, self._memory.db, ids)
+        if self.folder is not None:
+            await self._away(scrub_chroma, self.folder)
+        return len(rows)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """One of Mem0's own methods, on the object as it was given to us."""

@@ -1,0 +1,73 @@
+"""What Mem0 and its vector store keep of a memory beside the memory itself, removed.
+
+In:   a self-hosted Mem0 object, ids of memories that are deleted already, the scopes they were in.
+Out:  Mem0's history rows, its last messages of those scopes, and the bytes in Chroma's files are gone.
+Of the newest history row only id, event and time stay: a feed that stood there goes on from it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_SCOPE = ("agent_id", "run_id", "user_id")
+_BUSY_S = 5.0
+_QUEUED = """
+DELETE FROM embeddings_queue WHERE operation <> 3 AND EXISTS (
+    SELECT 1 FROM embeddings_queue AS gone WHERE gone.topic = embeddings_queue.topic
+    AND gone.id = embeddings_queue.id AND gone.operation = 3 AND gone.seq_id > embeddings_queue.seq_id)
+"""
+"""Operations (3 is a deletion) on what was deleted later."""
+
+
+def scrub_history(db: Any, ids: Sequence[str]) -> None:
+    """Remove what the history says of these memories; the row that tells of a deletion keeps no words."""
+    with db._lock:
+        connection: sqlite3.Connection = db.connection
+        connection.execute("PRAGMA secure_delete=ON")
+        with connection:
+            for one in ids:
+                last = "SELECT max(rowid) FROM history WHERE memory_id = ?1"
+                connection.execute(f"DELETE FROM history WHERE memory_id = ?1 AND rowid < ({last})", (one,))
+                blank = "old_memory = NULL, new_memory = NULL, actor_id = NULL, role = NULL"
+                connection.execute(f"UPDATE history SET {blank} WHERE memory_id = ?1", (one,))
+        connection.execute("VACUUM")
+
+
+def scrub_messages(db: Any, payloads: Sequence[Mapping[str, Any]]) -> None:
+    """Remove the last messages kept for these memories' scopes: which of them told of it is not known."""
+    scopes = {tuple((key, str(payload[key])) for key in _SCOPE if payload.get(key)) for payload in payloads}
+    with db._lock:
+        connection: sqlite3.Connection = db.connection
+        connection.execute("PRAGMA secure_delete=ON")
+        with connection:
+            for scope in scopes:
+                wanted = "&".join(f"{key}={_escaped(value)}" for key, value in scope)
+                connection.execute("DELETE FROM messages WHERE session_scope = ?", (wanted,))
+
+
+def scrub_chroma(folder: Path) -> None:
+    """Remove the words from Chroma's queue of operations, and deleted rows from its pages.
+
+    The queue keeps the deletions, so that an index that is built from it lacks the memories too.
+    """
+    file = folder / "chroma.sqlite3"
+    if not file.exists():
+        return
+    connection = sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute(_QUEUED)
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
+
+
+def _escaped(value: str) -> str:
+    """As Mem0 writes a value into a scope."""
+    return value.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
+
+
+__all__ = ["scrub_chroma", "scrub_history", "scrub_messages"]
