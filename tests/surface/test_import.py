@@ -9,6 +9,8 @@ import sys
 import pytest
 
 HEAVY = {"numpy", "sqlalchemy", "alembic", "typer", "rich", "pydantic", "cryptography", "snowballstemmer", "mem0"}
+LAYER_MODULES, HELP_MODULES = 900, 450
+"""A quarter above what it takes: 725 and 334 on Python 3.11."""
 HEAVY |= {"pydantic_ai", "openai", "anthropic", "httpx"}
 
 
@@ -23,6 +25,13 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not added & HEAVY
     assert {name for name in added if name.startswith("collab_layer")} == {"collab_layer"}
     assert len(added) < 20
+
+
+def test_opening_the_layer_class_imports_no_framework_and_no_model_client() -> None:
+    added = modules_after("from collab_layer import CollabLayer") - modules_after("")
+    clients = {"mem0", "pydantic_ai", "openai", "anthropic", "httpx", "fastapi", "uvicorn", "mcp", "scipy", "ray"}
+    assert not added & {*clients, "matplotlib", "pandas", "numba", "torch", "typer", "rich"}
+    assert len(added) < LAYER_MODULES
 
 
 def test_help_needs_no_database_and_no_arrays() -> None:
@@ -42,7 +51,18 @@ def test_help_needs_no_database_and_no_arrays() -> None:
         "pydantic_ai",
         "openai",
         "httpx",
+        "matplotlib",
     }
+
+
+def test_help_imports_no_more_than_it_did() -> None:
+    program = (
+        "import contextlib, io\n"
+        "from collab_layer.surface.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['--help'])\n"
+    )
+    assert len(modules_after(program) - modules_after("")) < HELP_MODULES
 
 
 def test_every_public_name_is_there_and_listed() -> None:

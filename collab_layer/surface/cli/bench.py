@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from collab_layer.errors import InputError
+from collab_layer.surface.cli.bench_perf import register as register_perf
 from collab_layer.surface.cli.bench_show import show, teller
 from collab_layer.surface.cli.bench_tasks import register as register_tasks
 from collab_layer.surface.cli.options import Json
@@ -31,6 +32,7 @@ def register(app: typer.Typer) -> None:
     bench.command("prompts")(prompts)
     bench.command("govern")(govern)
     bench.command("triggers")(triggers)
+    register_perf(bench)
     register_tasks(bench)
     app.add_typer(bench, name="bench")
 

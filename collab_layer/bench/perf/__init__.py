@@ -1,0 +1,1 @@
+"""How fast and how large the layer is, over graphs made from a seed."""
