@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collab_layer.types.facet import CollabMemory, Evidence, Facet, Neighbor
     from collab_layer.types.health import Health
     from collab_layer.types.interaction import Interaction
-    from collab_layer.types.lift import Rebuilt
+    from collab_layer.types.lift import Gate, Lift, Rebuilt
     from collab_layer.types.lineage import Lineage
     from collab_layer.types.notice import Notice
     from collab_layer.types.ranking import Ranking
@@ -49,9 +49,11 @@ _HOME = {
     "ErasureReceipt": "collab_layer.types.erasure",
     "Evidence": "collab_layer.types.facet",
     "Facet": "collab_layer.types.facet",
+    "Gate": "collab_layer.types.lift",
     "Grant": "collab_layer.types.scope",
     "Health": "collab_layer.types.health",
     "Interaction": "collab_layer.types.interaction",
+    "Lift": "collab_layer.types.lift",
     "Lineage": "collab_layer.types.lineage",
     "MemoryRecord": "collab_layer.types.entity",
     "MemoryRef": "collab_layer.types.entity",
@@ -83,9 +85,11 @@ __all__ = [
     "ErasureReceipt",
     "Evidence",
     "Facet",
+    "Gate",
     "Grant",
     "Health",
     "Interaction",
+    "Lift",
     "Lineage",
     "MemoryRecord",
     "MemoryRef",

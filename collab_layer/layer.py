@@ -29,6 +29,7 @@ from collab_layer.flows import (
     explain,
     export,
     fit,
+    gate,
     offer,
     ready,
     received,
@@ -73,7 +74,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
-from collab_layer.types.lift import Rebuilt
+from collab_layer.types.lift import Gate, Lift, Rebuilt
 from collab_layer.types.lineage import MAX_DEPTH, MAX_WIDTH, Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
@@ -795,27 +796,42 @@ class AsyncCollabLayer:
         """
         return await rebuild_flow.rebuild(self._operator("rebuild the edges of"), self.tenant)
 
-    async def refit(self, owners: int = 300) -> dict[str, float]:
-        """Fit this tenant's ranking weights on its owners' newest choices, and keep them.
+    async def refit(self, owners: int = 300) -> Gate:
+        """Fit this tenant's ranking weights on its owners' newest choices, and open or shut the gate.
 
         Each choice is read as of the moment before it, as its owner, under today's grants,
-        among nine others of like popularity. Fewer than twenty choices keep the defaults.
+        among nine others of like popularity. Neighbours count only if the lower bound of what
+        they gained on held-out choices is above 0. Fewer than twenty choices keep the defaults.
+        A worker does it by itself, see `docs/ranking.md`.
 
         Args:
             owners: How many owners to take, 1 to 10,000, spread evenly over all.
 
         Returns:
-            The weight of each feature, finite and never negative.
+            The weights, the state of the gate, and by how much neighbours gained.
         """
         tools = self._operator("fit the weights of")
         if not 1 <= owners <= 10_000:
             raise InputError(f"owners must be in [1, 10000], not {owners}")
-        return await fit.refit(tools, self._scope, owners)
+        return await fit.refit(tools, self.tenant, owners)
+
+    async def lift(self, entity: EntityLike | None = None) -> Lift:
+        """What neighbours change in past choices, with the weights in use, against own memory alone.
+
+        Args:
+            entity: Whose newest choices, up to 30; None takes the newest one of up to 300 owners.
+
+        Raises:
+            NotPermittedError: A principal asks for somebody else's.
+            UnknownIdError: Nobody is known under that name.
+        """
+        of = None if entity is None else Entity.parse(entity)
+        return await fit.lift(self._alive(), self._scope, of)
 
     async def set_weights(self, weights: dict[str, float]) -> None:
-        """Keep fitted ranking weights for this tenant: finite, not negative."""
+        """Keep ranking weights for this tenant: finite, not negative. The next `refit` replaces them."""
         tools = self._operator("set the weights of")
-        await tools.in_thread(rank_flow.set_weights, tools, self.tenant, weights)
+        await tools.in_thread(gate.keep, tools, self.tenant, gate.chosen(weights))
 
     # -- curation rules ------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from collab_layer.types.facet import CollabMemory, Facet, Neighbor
 from collab_layer.types.health import Health
 from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import Interaction
-from collab_layer.types.lift import Rebuilt
+from collab_layer.types.lift import Gate, Lift, Rebuilt
 from collab_layer.types.lineage import Lineage
 from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
@@ -338,8 +338,11 @@ class CollabLayer:
     def rebuild(self) -> Rebuilt:
         return self._loop.run(self._layer.rebuild())
 
-    def refit(self, owners: int = 300) -> dict[str, float]:
+    def refit(self, owners: int = 300) -> Gate:
         return self._loop.run(self._layer.refit(owners))
+
+    def lift(self, entity: EntityLike | None = None) -> Lift:
+        return self._loop.run(self._layer.lift(entity))
 
     def set_weights(self, weights: dict[str, float]) -> None:
         return self._loop.run(self._layer.set_weights(weights))

@@ -80,6 +80,20 @@ def plan(data: DataSet, seeds: int) -> list[Step]:
     return list(_replay(data, drawer) if data.timed else _last_out(data, drawer))
 
 
+def drawn(steps: Sequence[Step], most: int | None, seed: int = 0) -> list[Step]:
+    """The same steps with at most so many test and so many fitting trials, drawn at random; None keeps all."""
+    if most is None:
+        return list(steps)
+    trials = [trial for step in steps for trial in step.trials]
+    random = np.random.default_rng(seed)
+    kept: set[tuple[bool, int]] = set()
+    for fitting in (True, False):
+        users = [trial.user for trial in trials if trial.fitting == fitting]
+        some: list[int] = random.permutation(len(users))[:most].tolist()
+        kept.update((fitting, users[at]) for at in some)
+    return [Step(step.events, [one for one in step.trials if (one.fitting, one.user) in kept]) for step in steps]
+
+
 def digest(steps: Sequence[Step]) -> str:
     """SHA-256 over every trial and its candidates: equal means the same questions."""
     total = hashlib.sha256()
@@ -198,4 +212,4 @@ def draw(kind: str, target: int, holders: Numbers, held: Numbers, random: np.ran
     return np.sort(random.choice(pool, NEGATIVES, replace=False))
 
 
-__all__ = ["KINDS", "NEGATIVES", "Numbers", "Step", "Trial", "digest", "draw", "plan"]
+__all__ = ["KINDS", "NEGATIVES", "Numbers", "Step", "Trial", "digest", "draw", "drawn", "plan"]

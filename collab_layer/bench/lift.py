@@ -5,7 +5,8 @@ Out:  a `Report`: hits of tuned isolated memory, of ours, the lift between them,
 Never: a weight fitted on a trial that is scored; a call that a user of the layer cannot make.
 
 Each user's raw features of all candidates come from one `rank` call. The lists are then
-scored with the weights of each contestant; all weights are fitted on the fitting trials.
+scored in `scoring` with the weights of each contestant, all fitted on the fitting trials. What
+a user would pick instead of the layer, `baselines`, is fitted to the same visible events.
 """
 
 from __future__ import annotations
@@ -13,34 +14,31 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from collab_layer.bench import candidates, metrics
+from collab_layer.bench import candidates
+from collab_layer.bench.baselines import NAMES, Seen, installed
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet, load
 from collab_layer.bench.report import Report, Row, peak_rss_mb
+from collab_layer.bench.scoring import FEATURES, Answered, score
 from collab_layer.config import Settings
 from collab_layer.errors import DataSetError
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.ports.models import Embedder
-from collab_layer.stages.fit import Case, fit, fit_gated
-from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, rank
 from collab_layer.types.entity import Entity
 from collab_layer.types.graph import Floats
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.scope import Sharing
 
-FEATURES = tuple(DEFAULT_WEIGHTS)
-BARS: Mapping[str, Mapping[str, float]] = {"ml1m": {"isolated.h1": 0.30, "ours.lift": 0.25}}
-"""By set, for popularity-matched candidates."""
-ISOLATED, OURS = "isolated", "ours"
+BLOCKS = 10
+"""Times at which edges between things, and the baselines, are made anew; at most once per step."""
 BATCH = 5_000
 _LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
 
@@ -58,39 +56,32 @@ class Layer(Protocol):
         """Wait for the work behind it."""
         ...
 
+    async def rebuild(self) -> object:
+        """Make the edges between things anew."""
+        ...
+
     async def rank(self, entity: str, candidates: Sequence[str], /) -> Ranking:
         """Order candidates, each with its raw features."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A trial and the raw features of its candidates: by item, shape (features,)."""
-
-    trial: Trial
-    raw: Mapping[int, Floats]
-
-    def case(self, kind: str, seed: int) -> Case:
-        """One of its lists as columns, the right candidate in row 0."""
-        table = np.stack([self.raw[item] for item in self.trial.lists[kind][seed].tolist()])
-        return Case(dict(zip(FEATURES, table.T, strict=True)), 0)
 
 
 def run(
     data_dir: Path,
     *,
     seeds: int = 5,
+    users: int | None = None,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Measure one set; blocking, see `measure`."""
-    return asyncio.run(measure(data_dir, seeds=seeds, embedder=embedder, progress=progress))
+    return asyncio.run(measure(data_dir, seeds=seeds, users=users, embedder=embedder, progress=progress))
 
 
 async def measure(
     data_dir: Path,
     *,
     seeds: int = 5,
+    users: int | None = None,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -99,6 +90,7 @@ async def measure(
     Args:
         data_dir: The folder as its publisher lays it out.
         seeds: Candidate lists per trial and kind, >= 1; figures are means over them.
+        users: Ask for so many test and so many fitting trials at most, drawn at random; None is all.
         embedder: None takes the built-in hashing embedder.
         progress: Called with what is being done, how much is done, and of how much.
 
@@ -106,7 +98,7 @@ async def measure(
         DataSetError: The folder cannot be used, or it leaves nothing to fit or to score.
     """
     began = time.perf_counter()
-    data, steps = await asyncio.to_thread(prepared, data_dir, seeds)
+    data, steps = await asyncio.to_thread(prepared, data_dir, seeds, users)
     with tempfile.TemporaryDirectory(prefix="collab-lift-") as folder:
         url = str(Path(folder) / "lift.db")
         sharing = Sharing.within_tenant("records")
@@ -116,6 +108,8 @@ async def measure(
             name = embedder.id if embedder is not None else layer.plugins.embedders["hashing"].open().id
             answered = await ask(layer, data, steps, progress)
     rows = await asyncio.to_thread(score, data.name, answered, seeds)
+    if not installed():
+        rows.append(Row(f"{data.name}.ials.skipped", 1.0, unit="contestants; install `implicit`"))
     rows += [
         Row("run.seconds", time.perf_counter() - began, unit="s"),
         Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
@@ -123,14 +117,14 @@ async def measure(
     return Report(f"collab demo --data {data_dir.name}", data.sha256, 0, name, rows)
 
 
-def prepared(folder: Path, seeds: int) -> tuple[DataSet, list[Step]]:
-    """A set and its questions.
+def prepared(folder: Path, seeds: int, users: int | None = None) -> tuple[DataSet, list[Step]]:
+    """A set and its questions; all of them, or as many at random.
 
     Raises:
         DataSetError: The folder cannot be used, or it leaves nothing to fit or to score.
     """
     data = load(folder)
-    steps = candidates.plan(data, seeds)
+    steps = candidates.drawn(candidates.plan(data, seeds), users)
     trials = [trial for step in steps for trial in step.trials]
     if not any(trial.fitting for trial in trials) or all(trial.fitting for trial in trials):
         raise DataSetError(f"`{folder}` leaves no trial to fit weights on, or none to score; the set is too small")
@@ -143,11 +137,26 @@ def prepared(folder: Path, seeds: int) -> tuple[DataSet, list[Step]]:
 async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Progress | None = None) -> list[Answered]:
     """Tell the layer what happened, step by step, and take each trial's raw features."""
     tell = progress or _silent
-    trials = sum(len(step.trials) for step in steps)
+    trials = [(place, trial) for place, step in enumerate(steps) for trial in step.trials]
+    every = max(1, len(trials) // BLOCKS)
+    seen, told, made = Seen(), 0, -1
     answered = list[Answered]()
     async for trial in replay(layer, data, steps, progress):
-        answered.append(Answered(trial, await _features(layer, trial)))
-        tell("ranking", len(answered), trials)
+        place = trials[len(answered)][0]
+        for step in steps[told : place + 1]:
+            for user, event in step.events:
+                seen.add(user, event.item)
+        if told <= place and (made < 0 or len(answered) - made >= every):
+            await layer.rebuild()
+            await asyncio.to_thread(seen.fit)
+            made = len(answered)
+        told = place + 1
+        own = await _features(layer, trial)
+        others = seen.scores(trial.user, trial.union)
+        columns = [others.get(name, np.zeros(len(trial.union))) for name in NAMES]
+        raw = {item: np.append(own[item], [column[at] for column in columns]) for at, item in enumerate(trial.union)}
+        answered.append(Answered(trial, raw, seen.count(trial.user)))
+        tell("ranking", len(answered), len(trials))
     return answered
 
 
@@ -210,77 +219,4 @@ def _silent(what: str, done: int, total: int) -> None:
     return None
 
 
-# -- scoring ------------------------------------------------------------------------------
-
-
-def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
-    """Fit on the fitting trials, score the others; rows for both kinds of candidates."""
-    fitting = [one for one in answered if one.trial.fitting]
-    tested = [one for one in answered if not one.trial.fitting]
-    rows = [Row(f"{name}.users", float(len(tested)), unit="users")]
-    for kind in candidates.KINDS:
-        weights = contestants(fitting, kind, seeds)
-        lists = [[one.case(kind, seed) for seed in range(seeds)] for one in tested]
-        place = {who: _places(lists, used) for who, used in weights.items()}
-        rows += _figures(f"{name}.{kind}{candidates.NEGATIVES}", place)
-        rows += _weight_rows(f"{name}.{kind}{candidates.NEGATIVES}", weights[OURS])
-    return [_barred(name, row) for row in rows]
-
-
-def contestants(fitting: Sequence[Answered], kind: str, seeds: int) -> dict[str, dict[str, float]]:
-    """Weights per contestant.
-
-    `isolated`: own features, fitted. `popularity`: alone. `default`: the weights before any
-    fitting. `fitted`: all features, fitted. `ours`: what the layer would use, that is
-    `fitted` if it beats `isolated` on cases it was not fitted on, else `isolated`.
-    """
-    cases = [one.case(kind, seed) for one in fitting for seed in range(seeds)]
-    groups = [at for at in range(len(fitting)) for _ in range(seeds)]
-    isolated = fit(cases, features=OWN, l2=float(seeds))  # the lists of a trial weigh as one case
-    fitted = fit(cases, features=FEATURES, l2=float(seeds))
-    ours = fit_gated(cases, features=FEATURES, groups=groups)
-    return {
-        ISOLATED: isolated,
-        "popularity": {"popularity": 1.0},
-        "default": dict(DEFAULT_WEIGHTS),
-        "fitted": fitted,
-        OURS: ours.weights,
-    }
-
-
-def _places(lists: Sequence[Sequence[Case]], weights: Mapping[str, float]) -> np.ndarray:
-    """Place of the right candidate, shape (users, seeds)."""
-    scores = [np.stack([rank(case.columns, weights) for case in cases]) for cases in lists]
-    return metrics.places(np.stack(scores))
-
-
-def _figures(prefix: str, place: Mapping[str, np.ndarray]) -> list[Row]:
-    first = {who: metrics.hits(found) for who, found in place.items()}
-    base = first[ISOLATED].mean(axis=1)
-    rows: list[Row] = []
-    for who, found in place.items():
-        mine = first[who].mean(axis=1)
-        rows.append(_row(f"{prefix}.{who}.h1", metrics.mean(mine, 0)))
-        rows.append(_row(f"{prefix}.{who}.n5", metrics.mean(metrics.ndcg(found).mean(axis=1), 0)))
-        if who != ISOLATED:
-            rows.append(_row(f"{prefix}.{who}.lift", metrics.lift(base, mine, 0)))
-            rows.append(_row(f"{prefix}.{who}.harm", metrics.mean(metrics.harm(first[ISOLATED], first[who]), 0)))
-            rows.append(_row(f"{prefix}.{who}.worse", metrics.mean(metrics.worse(place[ISOLATED], found), 0)))
-    return rows
-
-
-def _row(name: str, figure: metrics.Interval) -> Row:
-    return Row(name, figure.value, figure.low, figure.high)
-
-
-def _weight_rows(prefix: str, weights: Mapping[str, float]) -> list[Row]:
-    return [Row(f"{prefix}.weight.{name}", value, unit="weight") for name, value in weights.items()]
-
-
-def _barred(name: str, row: Row) -> Row:
-    prefix = f"{name}.pop{candidates.NEGATIVES}."
-    bar = BARS.get(name, {}).get(row.name.removeprefix(prefix)) if row.name.startswith(prefix) else None
-    return row if bar is None else row.against(">=", bar, positive=row.name.endswith(".lift"))
-
-
-__all__ = ["Answered", "Layer", "Progress", "ask", "contestants", "measure", "prepared", "replay", "run", "score"]
+__all__ = ["Layer", "Progress", "ask", "measure", "prepared", "replay", "run"]

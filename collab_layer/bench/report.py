@@ -35,10 +35,16 @@ class Row:
     bar: str | None = None
     ok: bool | None = None
 
-    def against(self, sense: Sense, bar: float, *, positive: bool = False) -> Row:
-        """The same row with a bar; with `positive` the whole interval must lie above 0 as well."""
+    def against(self, sense: Sense, bar: float, *, positive: bool = False, low: float | None = None) -> Row:
+        """The same row with a bar.
+
+        With `positive` the whole interval must lie above 0 as well, with `low` its lower end not below that.
+        """
         reached = bool(_TESTS[sense](self.value, bar))
         text = f"{sense} {bar:g}"
+        if low is not None:
+            reached = reached and self.low is not None and self.low >= low
+            text += f", interval from {low:g}"
         if positive:
             reached = reached and self.low is not None and self.low > 0
             text += ", interval above 0"

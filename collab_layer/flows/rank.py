@@ -7,24 +7,20 @@ save:   nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from sqlalchemy import Connection, select
 
 from collab_layer.errors import InputError
-from collab_layer.flows import view
+from collab_layer.flows import gate, view
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import NEIGHBORS, permit, query_vector
 from collab_layer.flows.reason import reason
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names, policy
 from collab_layer.graph.cards import card_id, texts
-from collab_layer.graph.engine import upsert
 from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
-from collab_layer.graph.tables import settings
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import rank as stage
 from collab_layer.stages.curate import curate
@@ -36,7 +32,6 @@ from collab_layer.types.ranking import Ranked, Ranking
 from collab_layer.types.scope import Level, Scope
 
 MAX_CANDIDATES = 2_000
-WEIGHTS = "rank_weights"
 
 
 async def rank(
@@ -63,26 +58,6 @@ async def rank(
     return ranking.model_copy(update={"degraded": (*ranking.degraded, *down)}) if down else ranking
 
 
-def weights(connection: Connection, tenant: str) -> dict[str, float]:
-    """The tenant's fitted weights, or the defaults."""
-    text = connection.execute(
-        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == WEIGHTS)
-    ).scalar()
-    return dict(stage.DEFAULT_WEIGHTS) if text is None else json.loads(text)
-
-
-def set_weights(tools: Tools, tenant: str, fitted: Mapping[str, float]) -> None:
-    """Keep fitted weights; every later ranking of the tenant uses them."""
-    unknown = sorted(set(fitted) - set(stage.DEFAULT_WEIGHTS))
-    if unknown:
-        raise InputError(f"unknown ranking features: {', '.join(unknown)}")
-    if any(not np.isfinite(value) or value < 0 for value in fitted.values()):
-        raise InputError("ranking weights must be finite and not negative")
-    with tools.store.database.write() as connection:
-        row = {"tenant": tenant, "name": WEIGHTS, "value": json.dumps(dict(fitted))}
-        upsert(connection, settings, [row], update=("value",))
-
-
 def _rank(
     tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None
 ) -> tuple[Ranking, int]:
@@ -106,15 +81,16 @@ def _rank(
         columns = stage.features(laid, min_contributors=sharing.min_contributors)
         if vector is not None:
             columns["instruction"] = laid.candidate_vectors.dot(vector)
-        used = weights(reading.connection, reading.tenant)
-        scores = stage.rank(columns, {**used, "instruction": 1.0})
+        used = gate.load(reading.connection, reading.tenant)
+        scores = stage.rank(columns, {**used.weights, "instruction": 1.0})
         items = _items(tools, reading, scope.principal or entity, known, laid, columns, scores)
         floor = min((item.score for item in items), default=0.0) - 1.0
         nothing = stage.rationale(dict.fromkeys(columns, 0.0), holders=0)
         items += [Ranked(entity=one, score=floor, rationale=nothing) for one in wanted if one not in known]
     place = {one: at for at, one in enumerate(wanted)}
     items.sort(key=lambda item: (-item.score, place[item.entity]))
-    return Ranking(entity=entity, items=tuple(items), weights=used, as_of=scope.as_of), reading.index.generation
+    ranking = Ranking(entity=entity, items=tuple(items), weights=used.weights, gate=used, as_of=scope.as_of)
+    return ranking, reading.index.generation
 
 
 def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, chosen: Selection) -> Candidates:

@@ -10,7 +10,7 @@ of its readers could have read each owner behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -24,7 +24,7 @@ from collab_layer.graph import policy, upkeep
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.item_edges import Made
 from collab_layer.stages.item_edges import Holdings, item_edges
-from collab_layer.types.graph import ItemEdges
+from collab_layer.types.graph import Ids, ItemEdges, Levels
 from collab_layer.types.lift import Rebuilt
 from collab_layer.types.scope import Level
 
@@ -33,9 +33,18 @@ TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What edges may be made of, and until when."""
+    """What edges may be made of, and until when.
+
+    Attributes:
+        held: With all aliases of one principal as one owner.
+        owners, levels: Whom it rests on, each alias for itself, as pairs.
+        minimum: The tenant's `min_contributors`.
+        until: When the first grant ends that it rests on.
+    """
 
     held: Holdings
+    owners: Ids
+    levels: Levels
     minimum: int
     until: int
 
@@ -49,23 +58,26 @@ async def rebuild(tools: Tools, tenant: str) -> Rebuilt:
     return await tools.in_thread(_rebuild, tools, tenant)
 
 
-def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int | None, *, but: int = 0) -> Shared:
+def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int | None) -> Shared:
     """Holdings that may move edges, under today's grants: at the present, or as they were.
 
     Args:
         tools: The layer's parts.
-        connection: One snapshot; `index` was refreshed in it, and its lock is held.
-        index: The tenant's.
+        connection: One snapshot.
+        index: The tenant's; its lock is taken for a moment only, since every read waits for it.
         as_of: A moment; None is the present.
-        but: An owner that is left out.
     """
     now = tools.now()
     open_to_all = commons(policy.rows(connection, index.tenant), now)
     owner, thing = stored.holdings(connection, index.tenant, as_of, now)
-    level = open_to_all.levels(owner, index.is_owner(owner))
-    keep = (level > Level.NONE) & ~index.is_owner(thing) & (owner != but)
-    held = Holdings(owner[keep], thing[keep], level[keep] == Level.FACETS)
-    return Shared(held, policy.sharing(connection, index.tenant).min_contributors, open_to_all.until)
+    with index.lock:
+        index.refresh(connection, now)
+        is_owner, is_thing, party = index.is_owner(owner), ~index.is_owner(thing), index.party(owner)
+    level = open_to_all.levels(owner, is_owner)
+    keep = (level > Level.NONE) & is_thing
+    owners, levels = owner[keep], level[keep]
+    held = Holdings(party[keep], thing[keep], levels == Level.FACETS)
+    return Shared(held, owners, levels, policy.sharing(connection, index.tenant).min_contributors, open_to_all.until)
 
 
 def _rebuild(tools: Tools, tenant: str) -> Rebuilt:
@@ -86,18 +98,14 @@ def _once(tools: Tools, tenant: str) -> ItemEdges | None:
     """One try; None if something was erased between reading and writing."""
     index, now = tools.store.index(tenant), tools.now()
     with tools.store.database.read() as connection:
-        with index.lock:
-            index.refresh(connection, now)
-            of = shared(tools, connection, index, None)
+        of = shared(tools, connection, index, None)
         fence = upkeep.fence(connection, tenant)
     # Who holds what is counted by principal; what the edges rest on is kept by owner, as grants are.
-    counted = replace(of.held, owner=index.party(of.held.owner))
-    found = item_edges(counted, minimum=of.minimum)
+    found = item_edges(of.held, minimum=of.minimum)
     made = Made(now, *fence, of.until, of.minimum, found.owners, len(np.unique(found.thing)), found.method)
-    behind, first = np.unique(of.held.owner, return_index=True)
-    levels = np.where(of.held.facets[first], np.int8(Level.FACETS), np.int8(Level.RECORDS)).astype(np.int8)
+    behind, first = np.unique(of.owners, return_index=True)
     with tools.store.database.write() as connection:
-        return found if stored.save(connection, tenant, made, found, behind, levels) else None
+        return found if stored.save(connection, tenant, made, found, behind, of.levels[first]) else None
 
 
 __all__ = ["Shared", "rebuild", "shared"]

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
 from collab_layer.flows import attest, passing, sources
 from collab_layer.flows.deliver import deliver
+from collab_layer.flows.learning import Learning
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.rounds import Rounds
 from collab_layer.flows.share import lapse
@@ -106,7 +107,8 @@ async def drain(tools: Tools, tenant: str) -> int:
 async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
     """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database.
 
-    Once a night, when it is idle, it also tidies each tenant. Now and then it looks at the stores.
+    When it is idle it also tidies each tenant once a night, and learns from what is new. Now and then it looks
+    at the stores.
     """
     rounds = Rounds()
     try:
@@ -116,7 +118,7 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
 
 
 async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Rounds) -> None:
-    steps, nightly = -1, Nightly()
+    steps, nightly, learning = -1, Nightly(), Learning()
     while True:
         wake.clear()
         busy = False
@@ -140,6 +142,7 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                     busy |= await tools.in_thread(passing.reread, tools, name) > 0
                     busy |= await nightly.turn(tools, name)
                     rounds.turn(tools, name)
+                    busy |= await learning.turn(tools, name)
         except LayerClosedError:
             return
         except StoreError as error:

@@ -111,8 +111,9 @@ def fit_gated(
     """Fit all features, but use the shared ones only if they pay on cases they were not fitted on.
 
     Four folds: each is judged with weights from the other three, once with all features and
-    once with the own ones. The gate opens if the mean difference in hits at 1, minus 1.645
-    standard errors, is above 0; with too few groups it stays shut and own defaults come back.
+    once with the own ones; candidates that score the same share the hit. The gate opens if the
+    mean difference in hits at 1, minus 1.645 standard errors, is above 0; with too few groups it
+    stays shut and own defaults come back.
 
     Args:
         cases: As in `fit`.
@@ -153,8 +154,19 @@ def _held_out(cases: Sequence[Case], group: Counts, names: Sequence[str], l2: fl
         rest = [case for case, left_out in zip(cases, inside.tolist(), strict=True) if not left_out]
         weights = fit(rest, features=names, l2=l2, min_cases=1)
         for at in np.flatnonzero(inside).tolist():
-            hits[at] = hit(cases[at], weights)
+            hits[at] = chance(cases[at], weights)
     return hits
+
+
+def chance(case: Case, weights: Mapping[str, float]) -> float:
+    """The chance of a hit where those that score the same come in any order: else any noise would beat silence."""
+    size = _size(case)
+    if not weights:
+        return 1.0 / size
+    gain, mask = _differences([case], tuple(weights))
+    scores = (gain[0] @ np.fromiter(weights.values(), np.float64))[mask[0]]
+    same = np.abs(scores) <= 1e-12
+    return 0.0 if np.any(scores[~same] > 0) else 1.0 / (1 + int(np.count_nonzero(same)))
 
 
 def hit(case: Case, weights: Mapping[str, float]) -> float:
@@ -234,4 +246,4 @@ def _search(
     return None
 
 
-__all__ = ["Case", "Fitted", "fit", "fit_gated", "hit"]
+__all__ = ["Case", "Fitted", "chance", "fit", "fit_gated", "hit"]

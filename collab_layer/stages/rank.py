@@ -38,6 +38,9 @@ Rounded from one fit on the fitting trials of a dense and a thin public film set
 popularity-matched candidates, both sets with about equal weight; see `docs/evidence/lift.md`.
 """
 
+TIE = 1e-6
+"""What the default weights of shared features are multiplied with while the gate is shut."""
+
 RECENT_HALF_LIFE = 10.0
 """Own things, counted from the newest, after which one weighs half in `own_recent`."""
 PRIOR_SHARE, PRIOR_FLOOR = 0.25, 0.02
@@ -114,6 +117,12 @@ def rank(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     for name in sorted(columns):
         scores += weights.get(name, 0.0) * standardise(columns[name])
     return scores
+
+
+def held_back(own: Mapping[str, float]) -> dict[str, float]:
+    """Weights while the gate is shut: the own ones, and neighbours only where own memory sees no difference."""
+    shared = {name: TIE * DEFAULT_WEIGHTS[name] for name in SHARED}
+    return {**{name: float(own.get(name, 0.0)) for name in OWN}, **shared}
 
 
 def standardise(column: Floats) -> Floats:
@@ -245,4 +254,4 @@ def _finite(column: Floats) -> Floats:
     return np.where(np.isfinite(column), column, 0.0)
 
 
-__all__ = ["DEFAULT_WEIGHTS", "OWN", "SHARED", "features", "rank", "rationale", "standardise"]
+__all__ = ["DEFAULT_WEIGHTS", "OWN", "SHARED", "features", "held_back", "rank", "rationale", "standardise"]

@@ -7,6 +7,7 @@ from pydantic import Field
 from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.facet import Evidence, Facet
+from collab_layer.types.lift import Gate
 from collab_layer.types.time import UtcTime
 
 
@@ -37,6 +38,7 @@ class Ranking(Value):
         entity: For whom.
         items: Every candidate once.
         weights: What each feature counted.
+        gate: Whether neighbours count in this tenant, why, and the version of the weights.
         degraded: What could not be reached.
         as_of: The past moment that was read, if any.
         made_by: The model that ordered the candidates, or `rules`.
@@ -47,6 +49,7 @@ class Ranking(Value):
     entity: Entity
     items: tuple[Ranked, ...]
     weights: dict[str, float] = Field(default_factory=dict)
+    gate: Gate | None = None
     degraded: tuple[str, ...] = ()
     as_of: UtcTime | None = None
     made_by: str = "rules"

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collab_layer.bench import candidates, lift
+from collab_layer.bench import candidates, lift, scoring
 from collab_layer.bench.candidates import Trial
 from collab_layer.bench.data import load
-from collab_layer.bench.lift import Answered
 from collab_layer.bench.report import Report, Row
+from collab_layer.bench.scoring import Answered
 from collab_layer.errors import DataSetError
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, SHARED
 from collab_layer.types.interaction import Interaction
@@ -26,6 +26,7 @@ class Ledger:
         self.told: list[Interaction] = []
         self.asked: list[tuple[str, tuple[str, ...], int]] = []
         self.drained = 0
+        self.rebuilt = 0
 
     async def observe(self, actor: Sequence[Interaction], /) -> list[str]:
         self.told += actor
@@ -34,6 +35,9 @@ class Ledger:
     async def drain(self) -> int:
         self.drained = len(self.told)
         return 0
+
+    async def rebuild(self) -> None:
+        self.rebuilt += 1
 
     async def rank(self, entity: str, candidates: Sequence[str], /) -> Ranking:
         assert self.drained == len(self.told), "asked before the work was done"
@@ -57,10 +61,10 @@ def synthetic(count: int, sharing_helps: bool) -> list[Answered]:
     out: list[Answered] = []
     for user in range(count):
         rows = np.arange(10)[None, :].repeat(2, axis=0)
-        table = random.normal(size=(10, len(lift.FEATURES)))
-        table[0, lift.FEATURES.index("own_centroid")] += 1.0
+        table = random.normal(size=(10, len(scoring.FEATURES)))
+        table[0, scoring.FEATURES.index("own_centroid")] += 1.0
         if sharing_helps:
-            table[0, lift.FEATURES.index("evidence")] += 2.0
+            table[0, scoring.FEATURES.index("evidence")] += 2.0
         trial = Trial(user, 0, user % 2 == 0, {kind: rows for kind in candidates.KINDS})
         out.append(Answered(trial, dict(enumerate(table))))
     return out
@@ -101,11 +105,11 @@ def test_a_list_keeps_its_target_in_front():
     one = synthetic(1, sharing_helps=True)[0]
     case = one.case("pop", 1)
     assert case.chosen == 0
-    assert case.columns["evidence"][0] == one.raw[one.trial.target][lift.FEATURES.index("evidence")]
+    assert case.columns["evidence"][0] == one.raw[one.trial.target][scoring.FEATURES.index("evidence")]
 
 
 def test_sharing_that_helps_shows_as_lift_and_its_interval():
-    rows = by_name(lift.score("x", synthetic(400, sharing_helps=True), 2))
+    rows = by_name(scoring.score("x", synthetic(400, sharing_helps=True), 2))
     assert rows["x.pop9.ours.h1"].value > rows["x.pop9.isolated.h1"].value + 0.2
     gain = rows["x.pop9.ours.lift"]
     assert gain.value == pytest.approx(rows["x.pop9.ours.h1"].value / rows["x.pop9.isolated.h1"].value - 1)
@@ -115,7 +119,7 @@ def test_sharing_that_helps_shows_as_lift_and_its_interval():
 
 
 def test_sharing_that_does_not_help_is_kept_shut_and_harms_nobody():
-    rows = by_name(lift.score("x", synthetic(400, sharing_helps=False), 2))
+    rows = by_name(scoring.score("x", synthetic(400, sharing_helps=False), 2))
     for kind in ("pop9", "uni9"):
         assert rows[f"x.{kind}.ours.h1"].value == rows[f"x.{kind}.isolated.h1"].value
         assert rows[f"x.{kind}.ours.harm"].value == rows[f"x.{kind}.ours.worse"].value == 0.0
@@ -123,7 +127,7 @@ def test_sharing_that_does_not_help_is_kept_shut_and_harms_nobody():
 
 
 def test_isolated_memory_uses_own_features_only():
-    weights = lift.contestants(synthetic(100, sharing_helps=True)[::2], "pop", 2)
+    weights = scoring.contestants(synthetic(100, sharing_helps=True)[::2], "pop", 2).weights
     assert set(weights["isolated"]) == set(OWN)
     assert weights["isolated"]["own_centroid"] > 0.3
     assert weights["default"] == dict(DEFAULT_WEIGHTS)
@@ -131,21 +135,48 @@ def test_isolated_memory_uses_own_features_only():
 
 def test_weights_do_not_depend_on_the_trials_that_are_scored():
     answered = synthetic(100, sharing_helps=True)
-    one = by_name(lift.score("x", answered, 2))
+    one = by_name(scoring.score("x", answered, 2))
     scored = [
-        Answered(a.trial, a.raw if a.trial.fitting else dict.fromkeys(a.raw, np.zeros(len(lift.FEATURES))))
+        Answered(a.trial, a.raw if a.trial.fitting else dict.fromkeys(a.raw, np.zeros(len(scoring.FEATURES))))
         for a in answered
     ]
-    two = by_name(lift.score("x", scored, 2))
+    two = by_name(scoring.score("x", scored, 2))
     names = [name for name in one if ".weight." in name]
     assert [one[name].value for name in names] == [two[name].value for name in names]
     assert two["x.pop9.ours.h1"].value == 0.0  # all scores equal: ties are no hits
 
 
-def test_bars_are_set_for_matched_candidates_of_the_dense_set_only():
-    rows = lift.score("ml1m", synthetic(200, sharing_helps=True), 2)
-    assert {row.name for row in rows if row.bar} == {"ml1m.pop9.isolated.h1", "ml1m.pop9.ours.lift"}
-    assert not any(row.bar for row in lift.score("mls", synthetic(200, sharing_helps=True), 2))
+def test_bars_are_set_for_matched_candidates_only():
+    rows = scoring.score("ml1m", synthetic(200, sharing_helps=True), 2)
+    names = {"isolated.h1", "ours.lift", "ours.harm", "ours.minus_best"}
+    assert {row.name for row in rows if row.bar} == {f"ml1m.pop9.{name}" for name in names}
+    rows = scoring.score("mls", synthetic(200, sharing_helps=True), 2)
+    assert {row.name for row in rows if row.bar} == {"mls.pop9.ours.harm", "mls.pop9.ours.minus_isolated"}
+    assert not any(row.bar for row in scoring.score("x", synthetic(200, sharing_helps=True), 2))
+
+
+def test_a_lower_end_under_its_bar_misses_it():
+    assert Row("x", 0.5, 0.31, 0.7).against(">=", 0.45, low=0.3).ok is True
+    assert Row("x", 0.5, 0.29, 0.7).against(">=", 0.45, low=0.3).ok is False
+
+
+def test_edges_are_made_before_anybody_is_asked_and_not_for_every_trial(sequences, ratings):
+    for folder in (sequences, ratings):
+        ledger, answered = asked(folder)
+        assert 1 <= ledger.rebuilt <= scoring_blocks(len(answered))
+
+
+def scoring_blocks(trials: int) -> int:
+    return -(-trials // max(1, trials // lift.BLOCKS)) + 1
+
+
+def test_as_many_are_asked_as_were_wanted(sequences):
+    _, steps = lift.prepared(sequences, 1, 10)
+    trials = [trial for step in steps for trial in step.trials]
+    assert sum(trial.fitting for trial in trials) == 10
+    assert sum(not trial.fitting for trial in trials) == 10
+    again = lift.prepared(sequences, 1, 10)[1]
+    assert candidates.digest(again) == candidates.digest(steps)
 
 
 def test_a_lift_whose_interval_reaches_zero_misses_its_bar():

@@ -83,3 +83,10 @@ def test_edges_between_things_are_made_by_a_command(collab: Cli) -> None:
         "seconds": pytest.approx(0, abs=60),
     }
     assert "everybody may read" in collab("rebuild")
+
+
+def test_the_gate_and_what_neighbours_changed_are_told_by_commands(collab: Cli) -> None:
+    assert collab.json("refit")["state"] == "untested"
+    assert "The gate is untested" in collab("refit")
+    assert collab.json("lift")["cases"] == 0
+    assert "on 0 past choices" in collab("lift")

@@ -43,7 +43,10 @@ def lift(
         str | None, typer.Option(help="Ranks with real, foreign, meaningless and no facets: openai:gpt-4o-mini.")
     ] = None,
     memory_model: Annotated[str | None, typer.Option(help="Words the facets; the rules do if left out.")] = None,
-    users: Annotated[int, typer.Option(min=2, help="Users that a model is asked about.")] = 100,
+    users: Annotated[
+        int | None,
+        typer.Option(min=2, help="Users asked for, and as many to fit on; all if left out, 100 with a model."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Candidate lists per user; without a model only.")] = 5,
     seed: Annotated[int, typer.Option(help="Draws the users and the order of the candidates.")] = 0,
     as_json: Json = False,
@@ -57,8 +60,8 @@ def lift(
 
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
-        return measure(data, seeds=seeds, as_json=as_json)
-    return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users, seed)), as_json)
+        return measure(data, seeds=seeds, users=users, as_json=as_json)
+    return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users or 100, seed)), as_json)
 
 
 def prompts(

@@ -16,11 +16,24 @@ from collab_layer.surface.cli.output import console, emit, progress, table
 if TYPE_CHECKING:
     from collab_layer.bench.report import Report, Row
 
-CONTESTANTS = ("isolated", "popularity", "default", "fitted", "ours")
+CONTESTANTS = (
+    "random",
+    "popularity",
+    "isolated",
+    "itemknn",
+    "ease",
+    "gfcf",
+    "ials",
+    "own_ease",
+    "default",
+    "fitted",
+    "plain",
+    "ours",
+)
 METRICS = {"h1": "H@1", "n5": "N@5", "lift": "lift of H@1", "harm": "harm", "worse": "placed lower"}
 
 
-def measure(data: Path, *, seeds: int, as_json: bool) -> None:
+def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None) -> None:
     """Run the benchmark and print it.
 
     Raises:
@@ -35,7 +48,7 @@ def measure(data: Path, *, seeds: int, as_json: bool) -> None:
             bar.start_task(tasks[what])
             bar.update(tasks[what], completed=done, total=total)
 
-        report = lift.run(data, seeds=seeds, progress=tell)
+        report = lift.run(data, seeds=seeds, users=users, progress=tell)
     if as_json:
         emit(report.to_json())
     else:
@@ -60,7 +73,8 @@ def _show(report: Report) -> None:
     seconds, peak = figures["run.seconds"].value, figures["run.peak_rss_mb"].value
     out.print(f"{seconds:.0f} s, at most {peak:.0f} MB; embedder {report.embedder}; data {report.data_sha256[:12]}")
     out.print(
-        "isolated: each owner's own memory, tuned. ours: with neighbours, behind the gate. "
+        "isolated: each owner's own memory, tuned. ours: with neighbours, behind the gate; plain: without edges "
+        "between things. own_ease: own memory and EASE, fitted alike. "
         "harm: share of lists that isolated got right and this one wrong."
     )
 

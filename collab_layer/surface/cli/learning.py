@@ -1,8 +1,9 @@
-"""Commands about what ranking learned: `rebuild`."""
+"""Commands about what ranking learns: `rebuild`, `refit`, `lift`."""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -12,8 +13,10 @@ from collab_layer.surface.cli.session import session_of
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     app.command("rebuild")(rebuild)
+    app.command("refit")(refit)
+    app.command("lift")(lift)
 
 
 def rebuild(ctx: typer.Context, as_json: Json = False) -> None:
@@ -25,5 +28,36 @@ def rebuild(ctx: typer.Context, as_json: Json = False) -> None:
     sys.stdout.write(
         f"{made.edges} edges between {made.things} things ({made.method}), "
         f"resting on {made.owners} owners that everybody may read, in {made.seconds:.1f} s.\n"
+    )
+    return None
+
+
+def refit(ctx: typer.Context, as_json: Json = False) -> None:
+    """Fit the ranking weights on past choices, and open or shut the gate."""
+    with session_of(ctx).layer() as layer:
+        found = layer.refit()
+    if as_json:
+        return emit(found)
+    sys.stdout.write(
+        f"The gate is {found.state}: on {found.cases} past choices neighbours gained {found.gain:+.3f} "
+        f"(at least {found.low:+.3f}). Weights {found.version}.\n"
+    )
+    return None
+
+
+def lift(
+    ctx: typer.Context,
+    entity: Annotated[str | None, typer.Argument(help="Whose choices; those of the whole tenant if left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What neighbours change in past choices, against own memory alone."""
+    with session_of(ctx).layer() as layer:
+        found = layer.lift(entity)
+    if as_json:
+        return emit(found)
+    sys.stdout.write(
+        f"Neighbours changed the hit rate by {found.change:+.3f} ({found.low:+.3f} to {found.high:+.3f}): "
+        f"{found.alone:.3f} alone, {found.together:.3f} with them, on {found.cases} past choices. "
+        f"The gate is {found.gate.state}.\n"
     )
     return None

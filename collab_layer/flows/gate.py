@@ -1,0 +1,78 @@
+"""A tenant's ranking weights: kept under one name of `settings`, with the state of the gate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+import numpy as np
+from sqlalchemy import Connection, select
+
+from collab_layer.errors import InputError
+from collab_layer.flows.tools import Tools
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.tables import settings
+from collab_layer.stages.fit import MIN_CASES, Fitted
+from collab_layer.stages.rank import DEFAULT_WEIGHTS, held_back
+from collab_layer.types.lift import Gate
+
+NAME = "rank_weights"
+
+
+def load(connection: Connection, tenant: str) -> Gate:
+    """The weights in use; the defaults where none were kept."""
+    text = connection.execute(
+        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == NAME)
+    ).scalar()
+    if text is None:
+        return untested()
+    found = json.loads(text)
+    if "state" in found:
+        return Gate.model_validate(found)
+    return Gate(state="set", weights=found, version=version_of(found))  # kept before there was a gate
+
+
+def untested(cases: int = 0) -> Gate:
+    """The defaults."""
+    weights = dict(DEFAULT_WEIGHTS)
+    return Gate(state="untested", weights=weights, version=version_of(weights), cases=cases)
+
+
+def of(fitted: Fitted) -> Gate:
+    """What a fit says; too few cases say nothing."""
+    if fitted.cases < MIN_CASES:
+        return untested(fitted.cases)
+    weights = fitted.weights if fitted.open else held_back(fitted.weights)
+    state = "open" if fitted.open else "shut"
+    version = version_of(weights)
+    return Gate(state=state, weights=weights, version=version, gain=fitted.gain, low=fitted.low, cases=fitted.cases)
+
+
+def chosen(weights: Mapping[str, float]) -> Gate:
+    """What the operator set.
+
+    Raises:
+        InputError: An unknown feature, or a weight that is negative or not finite.
+    """
+    unknown = sorted(set(weights) - set(DEFAULT_WEIGHTS))
+    if unknown:
+        raise InputError(f"unknown ranking features: {', '.join(unknown)}")
+    if any(not np.isfinite(value) or value < 0 for value in weights.values()):
+        raise InputError("ranking weights must be finite and not negative")
+    return Gate(state="set", weights=dict(weights), version=version_of(weights))
+
+
+def keep(tools: Tools, tenant: str, gate: Gate) -> None:
+    """Use these weights in every later ranking of the tenant, in every process."""
+    with tools.store.database.write() as connection:
+        row = {"tenant": tenant, "name": NAME, "value": gate.model_dump_json()}
+        upsert(connection, settings, [row], update=("value",))
+
+
+def version_of(weights: Mapping[str, float]) -> str:
+    """Eight hexadecimal digits that stand for these weights."""
+    return hashlib.sha256(json.dumps(dict(sorted(weights.items()))).encode()).hexdigest()[:8]
+
+
+__all__ = ["chosen", "keep", "load", "of", "untested"]
