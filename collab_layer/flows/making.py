@@ -14,7 +14,7 @@ import numpy as np
 
 from collab_layer.flows import view
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.publish import Decision, Published, decide, epoch_of, may_follow
+from collab_layer.governance.publish import Decision, Published, decide, epoch_of
 from collab_layer.graph import derived, names, policy
 from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.derived import Item, item_id
@@ -33,6 +33,8 @@ from collab_layer.types.prompt import OVERHEAD_TOKENS, estimate_tokens, line
 from collab_layer.types.scope import Level
 
 MAX_FACETS = 7
+TRIED = 3
+"""How many times as many facets are made where a query says which of them count."""
 HEADS = 80
 SMALL_BUDGET = 250
 LEAST_LESSON = 20
@@ -61,7 +63,8 @@ class Maker:
         self.tools, self.opened, self.hood = tools, opened, hood
         self.reader, self.query, self.budget_tokens = reader, query, budget_tokens
         self.reading = opened.reading
-        self.sharing = policy.sharing(opened.reading.connection, opened.reading.tenant)
+        tenants = policy.sharing(opened.reading.connection, opened.reading.tenant)
+        self.sharing = tenants.model_copy(update={"min_contributors": opened.reading.minimum})
         self.salt = names.salt(opened.reading.connection, opened.reading.tenant)
 
     def found(self, vector: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
@@ -102,7 +105,16 @@ class Maker:
         idf = self._idf(holders)
         displays = self._heads(holders, idf)
         minimum, delta = self.sharing.min_contributors, self.sharing.delta
-        drafts = synthesize.facets(read, displays, idf, min_contributors=minimum, delta=delta, max_facets=MAX_FACETS)
+        room = TRIED if self.query else 1
+        drafts = synthesize.facets(
+            read,
+            displays,
+            idf,
+            min_contributors=minimum,
+            delta=delta,
+            max_facets=MAX_FACETS * room,
+            budget_tokens=synthesize.BUDGET_TOKENS * room,
+        )
         if self.query:
             # What one record alone says is already there as its lesson.
             drafts = [
@@ -110,6 +122,7 @@ class Maker:
                 for draft in drafts
                 if len(self.reading.parties(draft.contributors)) > 1 and self._relevant(draft, displays)
             ]
+            drafts = drafts[:MAX_FACETS]
         free = [draft for draft in drafts if not self._distilled(draft)]
         return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)])
 
@@ -165,39 +178,53 @@ class Maker:
         return {link: index.displays[link] for link in links if speakable(index.displays[link])}
 
     def _published(self, drafts: Sequence[Draft]) -> list[Made]:
+        """Distilled facets as far as they may be told; their order and score say no more than their confidence."""
         reading = self.reading
         epoch = epoch_of(reading.now, self.sharing.epoch_hours)
         keys = [key for draft in drafts for key in (draft.key, PAST + draft.key)]
-        before = derived.published(reading.connection, reading.tenant, self.opened.reader, keys)
-        erased = derived.is_erased(reading.connection, reading.tenant, [item.id for item in before.values()])
-        told = {
-            key: Published(reading.parties(item.principals), item.epoch, item.id in erased)
-            for key, item in before.items()
-        }
+        before = derived.published(reading.connection, reading.tenant, keys)
+        ids = [item.id for items in before.values() for item in items]
+        erased = derived.is_erased(reading.connection, reading.tenant, ids)
         out: list[Made] = []
         for draft in drafts:
-            old = before.get(draft.key)
-            choice = self._choice(draft, told, epoch, frozenset() if old is None else old.principals)
+            told = [*before[draft.key], *before[PAST + draft.key]]
+            seen = {item.id: self._told(item, item.id in erased) for item in told}
+            mine = next((item for item in before[draft.key] if item.owner == self.opened.reader), None)
+            choice = self._choice(draft, mine, seen, epoch)
             if choice is Decision.PUBLISH:
-                out += self.made([draft], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
-            elif choice is Decision.KEEP and old is not None:
-                out.append((self.show(old, draft.score), None))
-        return out
+                alone = replace(draft, score=draft.confidence)
+                out += self.made([alone], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
+            elif choice is Decision.KEEP and mine is not None:
+                out.append((self.show(mine, mine.confidence), None))
+            else:
+                out += self._of_others(draft, [item for item in before[draft.key] if item.id not in erased], epoch)
+        return sorted(out, key=lambda one: (-one[0].confidence, one[0].text))
 
-    def _choice(self, draft: Draft, told: Mapping[str, Published], epoch: int, owners: frozenset[int]) -> Decision:
-        """What of the past and of the present was told is kept apart, and neither may tell one owner by the other."""
-        minimum, past = self.sharing.min_contributors, told.get(PAST + draft.key)
-        last, behind_draft = told.get(draft.key), self.reading.parties(draft.contributors)
-        apart = may_follow(past, behind_draft, minimum=minimum)
-        if self.reading.as_of is not None:
-            enough = len(behind_draft) >= minimum
-            shown = enough and apart and may_follow(last, behind_draft, minimum=minimum)
-            return Decision.PUBLISH if shown else Decision.WITHHOLD
-        behind: frozenset[int] = frozenset() if last is None else last.contributors
-        closed = [one for one in owners if self.reading.audience.level(one) == Level.NONE]
-        permitted = behind - self.reading.parties(closed)
-        choice = decide(last, behind_draft, epoch=epoch, minimum=minimum, permitted=permitted)
-        return Decision.WITHHOLD if choice is Decision.PUBLISH and not apart else choice
+    def _choice(self, draft: Draft, mine: Item | None, told: Mapping[str, Published], epoch: int) -> Decision:
+        """What was told of the past and of the present, to whomever, may not tell one owner by the other."""
+        minimum, behind = self.sharing.min_contributors, self.reading.parties(draft.contributors)
+        every = list(told.values())
+        if mine is None or self.reading.as_of is not None:
+            return decide(None, behind, epoch=epoch, minimum=minimum, permitted=frozenset(), told=every)
+        closed = [one for one in mine.principals if self.reading.audience.level(one) == Level.NONE]
+        permitted = told[mine.id].contributors - self.reading.parties(closed)
+        return decide(told[mine.id], behind, epoch=epoch, minimum=minimum, permitted=permitted, told=every)
+
+    def _of_others(self, draft: Draft, told: Sequence[Item], epoch: int) -> list[Made]:
+        """What another reader was told of the same by nearly the same owners, all of whom this one may use too."""
+        minimum, behind = self.sharing.min_contributors, self.reading.parties(draft.contributors)
+        if self.reading.as_of is not None or len(behind) < minimum:
+            return []
+        for item in told:
+            others = self.reading.parties(item.principals)
+            near = 0 < len(others ^ behind) < minimum <= len(others)
+            if near and item.level == Level.FACETS and permitted(self.opened, item.principals, Level.FACETS):
+                same = Draft(item.key, item.text, item.confidence, item.confidence, item.links, item.sources)
+                return self.made([same], FacetKind.FACET, level=Level.FACETS, epoch=epoch, made_by=item.made_by)
+        return []
+
+    def _told(self, item: Item, erased: bool) -> Published:
+        return Published(self.reading.parties(item.principals), item.epoch, erased, item.gone, item.cut)
 
     def _distilled(self, draft: Draft) -> bool:
         return any(self.reading.audience.level(owner) < Level.RECORDS for owner in draft.contributors)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import Column, Connection, bindparam, delete, func, or_, select, update
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged
@@ -27,6 +27,10 @@ from collab_layer.types.time import FOREVER
 ERASED = "erased"
 FORGOTTEN = "forgotten"
 """Marks of rows that hold no words any more: a distilled facet's trace, and an item that must not be made again."""
+NOBODY = 0
+"""Owner of a trace whose reader was erased."""
+REMEMBERED = 64
+"""Publications of one facet, by whomever read, that a new one is compared with."""
 _SHOWN = re.compile(f"d[0-9a-f]{{{SHOWN_ID - 1},30}}")
 _CHUNK = 400
 
@@ -54,6 +58,8 @@ class Item:
     at: int = 0
     expires: int = FOREVER
     superseded: str | None = None
+    gone: int = 0
+    cut: int = 0
 
     @property
     def principals(self) -> frozenset[int]:
@@ -163,14 +169,21 @@ def next_end(connection: Connection, tenant: str, owner: int, now: int) -> int:
     return connection.execute(select(func.min(derived.c.expires)).where(where)).scalar() or FOREVER
 
 
-def published(connection: Connection, tenant: str, owner: int, keys: Sequence[str]) -> dict[str, Item]:
-    """The newest facet per key that was ever shown to this reader, erased ones included."""
-    where = (derived.c.owner == owner) & (derived.c.kind == FacetKind.FACET.value) & derived.c.key.in_(list(keys))
-    where &= derived.c.superseded.is_(None) | (derived.c.superseded == ERASED)
-    newest: dict[str, Item] = {}
-    for item in sorted(_load(connection, tenant, where), key=lambda item: (item.at, item.id)):
-        newest[item.key] = item
-    return newest
+def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[str, list[Item]]:
+    """The facets of each key that anybody was ever shown, newest first, traces of erased ones included.
+
+    Of more than `REMEMBERED` the oldest are left out.
+    """
+    d = derived.c
+    found: list[str] = []
+    for key in keys:
+        same = (d.tenant == tenant) & (d.key == key) & (d.kind == FacetKind.FACET.value)
+        newest = select(d.id).where(same).order_by(d.at.desc()).limit(REMEMBERED)
+        found += connection.execute(newest).scalars()
+    out: dict[str, list[Item]] = {key: [] for key in keys}
+    for item in sorted(get(connection, tenant, found).values(), key=lambda item: (-item.at, item.id)):
+        out[item.key].append(item)
+    return out
 
 
 def descendants(connection: Connection, tenant: str, sources: Iterable[str]) -> set[str]:
@@ -206,11 +219,19 @@ def resting_on(connection: Connection, tenant: str, principal: int) -> list[tupl
     return [(row.id, row.owner, Level(row.level), FacetKind(row.kind)) for row in connection.execute(query)]
 
 
-def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozenset[int] = frozenset()) -> int:
+def drop(
+    connection: Connection,
+    tenant: str,
+    ids: Sequence[str],
+    erased: frozenset[int] = frozenset(),
+    *,
+    whole: bool = False,
+) -> int:
     """Erase items: text, links, lineage and relations go; what they stood for is shown again.
 
     A facet that was published to others leaves its key, epoch and the *other* principals
-    behind, so that the next one is not published as a difference of one. Lineage stays
+    behind, so that the next one is not published as a difference of one. How many of `erased` were
+    behind it is kept as a number: owners erased as a `whole`, or owners of whom a record was. Lineage stays
     while a copy is to be taken back from a store: so whoever is erased meanwhile waits for it too.
 
     Returns:
@@ -229,7 +250,7 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
         distilled = mine & (d.kind == FacetKind.FACET.value) & (d.level == int(Level.FACETS))
         kept = list(connection.execute(select(d.id).where(distilled)).scalars())
         if kept:
-            _leave_traces(connection, tenant, kept, erased)
+            _leave_traces(connection, tenant, kept, erased, derived.c.gone if whole else derived.c.cut)
         gone = sorted(set(part) - set(kept))
         awaited = select(sent.item).where(copies)
         rests = (n.tenant == tenant) & among(connection, n.item, gone) & n.item.not_in(awaited)
@@ -241,13 +262,16 @@ def drop(connection: Connection, tenant: str, ids: Sequence[str], erased: frozen
     return count
 
 
-def _leave_traces(connection: Connection, tenant: str, kept: Sequence[str], erased: frozenset[int]) -> None:
+def _leave_traces(
+    connection: Connection, tenant: str, kept: Sequence[str], erased: frozenset[int], left_out: Column[int]
+) -> None:
     d, n = derived.c, lineage.c
     mine = (d.tenant == tenant) & among(connection, d.id, kept)
     values = {"text": "", "links": "[]", "confidence": 0.0, "superseded": ERASED, "made_by": ""}
     connection.execute(update(derived).where(mine).values(**values))
     theirs = (n.tenant == tenant) & among(connection, n.item, kept)
     if erased:
+        _count_left_out(connection, tenant, kept, erased, left_out)
         connection.execute(delete(lineage).where(theirs, among(connection, n.principal, sorted(erased))))
     connection.execute(delete(derived).where(mine, d.id.not_in(select(n.item).where(theirs))))
 
@@ -263,12 +287,29 @@ def forget_lineage(connection: Connection, tenant: str, ids: Sequence[str]) -> N
         connection.execute(delete(lineage).where(rests, n.item.not_in(held), n.item.not_in(awaited)))
 
 
+def _count_left_out(
+    connection: Connection, tenant: str, ids: Sequence[str], owners: frozenset[int], column: Column[int]
+) -> None:
+    n = lineage.c
+    mine = (n.tenant == tenant) & among(connection, n.item, ids) & among(connection, n.principal, sorted(owners))
+    counted = select(n.item, func.count(n.principal.distinct())).where(mine).group_by(n.item)
+    rows = [{"this": item, "more": count} for item, count in connection.execute(counted)]
+    if rows:
+        here = (derived.c.tenant == tenant) & (derived.c.id == bindparam("this"))
+        connection.execute(update(derived).where(here).values({column: column + bindparam("more")}), rows)
+
+
 def suppress(connection: Connection, tenant: str, id_: str) -> int:
-    """Erase an item by its own id; an empty row stays, so that it is not made again."""
+    """Erase an item by its own id; an empty row stays, so that it is not made again.
+
+    Of a distilled facet the trace does: whoever forgets one is not told of the next by difference.
+    """
     drop(connection, tenant, [id_])
+    if is_erased(connection, tenant, [id_]):
+        return 1
     connection.execute(delete(derived).where(derived.c.tenant == tenant, derived.c.id == id_))
     forget_lineage(connection, tenant, [id_])
-    blank = Item(id_, 0, FacetKind.LESSON, FORGOTTEN, "", 0.0, Level.RECORDS, (), (), "")
+    blank = Item(id_, NOBODY, FacetKind.LESSON, FORGOTTEN, "", 0.0, Level.RECORDS, (), (), "")
     connection.execute(derived.insert(), [{**_row(tenant, blank), "superseded": FORGOTTEN}])
     return 1
 
@@ -302,6 +343,7 @@ def _load(connection: Connection, tenant: str, where: object) -> list[Item]:
             row.id, row.owner, FacetKind(row.kind), row.key, row.text, row.confidence, Level(row.level),
             tuple(json.loads(row.links)), (), row.made_by, row.epoch, row.hop, row.trust, row.at, row.expires,
             row.superseded,
+            row.gone, row.cut,
         )  # fmt: skip
     sources: dict[str, list[tuple[str, int, float]]] = {}
     ids = list(items)
@@ -341,5 +383,7 @@ def _row(tenant: str, item: Item) -> dict[str, object]:
         "epoch": item.epoch,
         "at": item.at,
         "expires": item.expires,
+        "gone": item.gone,
+        "cut": item.cut,
         "superseded": None,
     }

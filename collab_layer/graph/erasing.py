@@ -19,6 +19,7 @@ from collab_layer.graph import (
     foreign,
     injections,
     item_edges,
+    limits,
     notices,
     policy,
     spans,
@@ -166,22 +167,15 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
             select(i.id).where(i.tenant == tenant, (i.actor == id_) | (i.target == id_)).order_by(i.id)
         ).scalars()
     )
+    _influence_gone(connection, tenant, id_, removed)  # before its records go one by one
     interactions_gone(connection, adjacent, tenant, numbers, removed, now)
     rest = list(connection.execute(select(cards.c.id).where(cards.c.tenant == tenant, cards.c.owner == id_)).scalars())
     derived_gone(connection, tenant, [card_id(card) for card in rest], frozenset([id_]), removed)
     cards_gone(connection, tenant, rest, removed)
-    of_principal = list(
-        connection.execute(
-            select(lineage.c.item).where(lineage.c.tenant == tenant, lineage.c.principal == id_).distinct()
-        ).scalars()
-    )
     told = list(
         connection.execute(select(derived.c.id).where(derived.c.tenant == tenant, derived.c.owner == id_)).scalars()
     )
-    removed.name("derived", of_principal)
-    injections.drop_items(connection, tenant, of_principal)
     injections.drop_reader(connection, tenant, id_)
-    removed.add("derived", derived_rows.drop(connection, tenant, of_principal, frozenset([id_])))
     items_gone(connection, tenant, told, removed)
     _unlink(connection, tenant, id_, removed)
     around = list(
@@ -204,6 +198,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     ).scalar_one()
     removed.name("entities", [name])
     removed.add("tokens", access.drop(connection, tenant, name))
+    limits.drop(connection, tenant, name)
     notices_gone(connection, tenant, notices.meant_for(connection, tenant, name), removed)
     connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
     connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
@@ -255,6 +250,16 @@ def _read_with(connection: Connection, tenant: str, items: Sequence[str], but: i
     return sorted(found)
 
 
+def _influence_gone(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:
+    """Remove whatever a principal is behind, through all generations."""
+    n = lineage.c
+    direct = list(connection.execute(select(n.item).where(n.tenant == tenant, n.principal == id_).distinct()).scalars())
+    items = sorted({*direct, *derived_rows.descendants(connection, tenant, direct)})
+    removed.name("derived", items)
+    injections.drop_items(connection, tenant, items)
+    removed.add("derived", derived_rows.drop(connection, tenant, items, frozenset([id_]), whole=True))
+
+
 def _unlink(connection: Connection, tenant: str, id_: int, removed: Removed) -> None:
     """Others' notes that refer to the entity stay theirs, without the link and what was named after it."""
     numbers = list(
@@ -288,13 +293,17 @@ def notices_gone(connection: Connection, tenant: str, ids: Sequence[str], remove
 
 
 def items_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:
-    """Derived items go whole, traces of facets included."""
+    """What was derived for an entity goes, whoever reads it; of distilled facets a trace stays that is nobody's."""
     removed.name("derived", ids)
     injections.drop_items(connection, tenant, ids)
     derived_rows.drop(connection, tenant, ids)
+    traces = derived_rows.is_erased(connection, tenant, ids)
     for part in pages(ids):
-        mine = (derived.c.tenant == tenant) & among(connection, derived.c.id, part)
+        gone = [id_ for id_ in part if id_ not in traces]
+        mine = (derived.c.tenant == tenant) & among(connection, derived.c.id, gone)
         connection.execute(delete(derived).where(mine))
+        kept = (derived.c.tenant == tenant) & among(connection, derived.c.id, sorted(set(part) & traces))
+        connection.execute(update(derived).where(kept).values(owner=derived_rows.NOBODY))
     derived_rows.forget_lineage(connection, tenant, ids)
     removed.add("derived", len(ids))
 

@@ -203,6 +203,8 @@ derived = _table(
     Column("at", BigInteger, nullable=False),
     Column("expires", BigInteger, nullable=False),
     Column("superseded", String(64)),
+    Column("gone", Integer, nullable=False),  # of a trace: owners behind it that were erased
+    Column("cut", Integer, nullable=False),  # of a trace: owners behind it of whom a record was erased
     Index("ix_derived_owner", "tenant", "owner", "kind"),
 )
 Index(  # what an item stands for, to be shown again without it
@@ -211,6 +213,14 @@ Index(  # what an item stands for, to be shown again without it
     derived.c.superseded,
     sqlite_where=derived.c.superseded.is_not(None),
     postgresql_where=derived.c.superseded.is_not(None),
+)
+Index(
+    "ix_derived_key",
+    derived.c.tenant,
+    derived.c.key,
+    derived.c.at,
+    sqlite_where=derived.c.kind == "facet",
+    postgresql_where=derived.c.kind == "facet",
 )
 
 lineage = _table(
@@ -335,6 +345,16 @@ aliases = _table(
     Column("principal", Integer, nullable=False),  # counts for both; never an alias itself
     Column("at", BigInteger, nullable=False),
     Index("ix_aliases_principal", "tenant", "principal"),
+)
+
+limits = _table(
+    "limits",  # what the tenant ("") and its teams allow at most; NULL sets no limit
+    Column("team", Text, primary_key=True),
+    Column("minimum", Integer),
+    Column("level", SmallInteger),
+    Column("purposes", Text),  # JSON list
+    Column("longest", BigInteger),  # microseconds
+    Column("at", BigInteger, nullable=False),
 )
 
 audit = _table(

@@ -72,7 +72,8 @@ def facets(
     """Cluster snippets by the links they share; the best supported first.
 
     The link with the highest sum of share * idf heads a facet, those of several owners before
-    those of one; links held by nearly the same owners or records join it and head none. The
+    those of one; links held by nearly the same owners or records join it and head none. A distilled
+    facet is of one link: what was told of a link before decides whether it may be told again. The
     confidence is that of the heading link; its name is the key. A facet over the budget is
     passed over.
 
@@ -90,13 +91,14 @@ def facets(
     """
     held = pool(snippets, min_contributors=min_contributors, delta=delta)
     anchors = _anchors(held, names, idf)
-    everyone = _everyone(snippets, min_contributors)
+    everyone = _quotable(snippets)
     taken: set[int] = set()
     drafts: list[Draft] = []
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
         if len(drafts) >= max_facets or tried >= 2 * max_facets or budget_tokens < LINE_TOKENS:
             break
-        group = [anchor, *(a for a in anchors if a.link not in taken and a is not anchor and _alike(anchor, a))]
+        alike = (a for a in anchors if a.link not in taken and a is not anchor and _alike(anchor, a))
+        group = [anchor] if _distilled(held, anchor) else [anchor, *alike]
         taken.update(a.link for a in group)
         draft = _facet(held, group, everyone)
         if cost(draft) <= budget_tokens:
@@ -110,11 +112,9 @@ def cost(draft: Draft) -> int:
     return LINE_TOKENS + estimate_tokens(draft.text) + sum(map(estimate_tokens, draft.quotes.values()))
 
 
-def _everyone(snippets: Iterable[Snippet], minimum: int) -> int:
-    """Neighbours that may be counted: those that share only facets not unless they are enough."""
-    levels = {s.voice: s.level for s in snippets if s.level > Level.NONE}
-    distilled = sum(1 for level in levels.values() if level < Level.RECORDS)
-    return len(levels) - (distilled if distilled < minimum else 0)
+def _quotable(snippets: Iterable[Snippet]) -> int:
+    """Neighbours that may be named; counting the others would tell when one of them came or went."""
+    return len({s.voice for s in snippets if s.level >= Level.RECORDS})
 
 
 def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> list[_Anchor]:
@@ -136,6 +136,10 @@ def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> 
     return sorted(found, key=lambda a: (len(a.backed.owners) < 2, -round(a.score, 9), a.key))
 
 
+def _distilled(held: Pool, anchor: _Anchor) -> bool:
+    return any(held.level[owner] < Level.RECORDS for owner in anchor.backed.owners)
+
+
 def _alike(one: _Anchor, other: _Anchor) -> bool:
     several = len(one.owners) > 1 and len(other.owners) > 1
     if (several or (one.bare and other.bare)) and _jaccard(one.owners, other.owners) >= ALIKE:
@@ -151,18 +155,18 @@ def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
     """One draft for a heading link and those that joined it."""
     head = group[0]
     inside = head.backed.owners
+    # Where one of them shares only facets the text is published as distilled: nobody is quoted in it.
+    distilled = _distilled(held, head)
     shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
     used = {s.source: s for a in shown for s in held.by_link[a.link] if s.voice in inside}
     sources = _sources(held, used.values(), inside)
-    # Where one of them shares only facets the text is published as distilled: nobody is quoted in it.
-    distilled = any(s.level < Level.RECORDS for s in used.values())
     spoken = (
         s
         for s in held.by_link[head.link]
         if not distilled and s.voice in inside and s.level == Level.RECORDS and s.text
     )
     first, *others = _two_lessons(spoken) or [("", "")]
-    text = _label(_distinct(a.name for a in shown), len(inside), everyone, first[1], head.bare)
+    text = _label(_distinct(a.name for a in shown), len(inside), None if distilled else everyone, first[1], head.bare)
     return Draft(
         key=head.key,
         text=text,
@@ -219,17 +223,18 @@ def _distinct(names: Iterable[str]) -> list[str]:
     return list(kept)
 
 
-def _label(names: Sequence[str], count: int, everyone: int, quoted: str, bare: bool) -> str:
-    """One line: the names, how many neighbours, and the strongest lesson that may be quoted."""
+def _label(names: Sequence[str], count: int, everyone: int | None, quoted: str, bare: bool) -> str:
+    """One line: the names, how many neighbours (of how many, if that is given), and a lesson that may be quoted."""
     if mostly_cyrillic(" ".join(names)):
-        joined = _joined(names, "и")
+        joined, many = _joined(names, "и"), str(count) if everyone is None else f"{count} из {everyone}"
         if bare:
-            return f"{joined} (есть у {count} из {everyone} соседей)"
-        return f"{joined}: {count} из {everyone} соседей{f'; например: {quoted}' if quoted else ''}"
+            return f"{joined} (есть у {many} соседей)"
+        return f"{joined}: {many} соседей{f'; например: {quoted}' if quoted else ''}"
     if bare:
         return f"{_joined(names, 'and')} (held by {count} neighbour{'s' if count > 1 else ''})"
+    many = str(count) if everyone is None else f"{count} of {everyone}"
     tail = f"; for example: {quoted}" if quoted else ""
-    return f"{_joined(names, 'and')}: {count} of {everyone} neighbours{tail}"
+    return f"{_joined(names, 'and')}: {many} neighbours{tail}"
 
 
 def _joined(names: Sequence[str], last: str) -> str:
