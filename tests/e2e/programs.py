@@ -62,5 +62,14 @@ def tidy(url: str) -> None:
         print(json.dumps(layer.consolidate().changes), flush=True)
 
 
+def ask(url: str, reader: str, question: str) -> None:
+    """Read a context for each line that comes in, and print what it says on one line."""
+    with CollabLayer.open(url, tenant="acme", settings=Settings(worker=False)) as layer:
+        for _ in sys.stdin:
+            memory = layer.context(reader, question)
+            said = " ".join(facet.text for facet in memory.facets)
+            print("cached" if memory.cached else "fresh", " ".join(said.split()), flush=True)
+
+
 if __name__ == "__main__":
-    {"write": write, "work": work, "tidy": tidy}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "work": work, "tidy": tidy, "ask": ask}[sys.argv[1]](*sys.argv[2:])
