@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collab_layer.types.ranking import Ranking
     from collab_layer.types.review import Blocked
     from collab_layer.types.rules import RuleDiff, RuleSet
-    from collab_layer.types.scope import Grant, Sharing
+    from collab_layer.types.scope import Grant, Policy, Sharing
     from collab_layer.types.upkeep import Consolidation
 
 _HOME = {
@@ -59,6 +59,7 @@ _HOME = {
     "MemoryRef": "collab_layer.types.entity",
     "Neighbor": "collab_layer.types.facet",
     "Notice": "collab_layer.types.notice",
+    "Policy": "collab_layer.types.scope",
     "Ranking": "collab_layer.types.ranking",
     "Rebuilt": "collab_layer.types.lift",
     "RuleDiff": "collab_layer.types.rules",
@@ -95,6 +96,7 @@ __all__ = [
     "MemoryRef",
     "Neighbor",
     "Notice",
+    "Policy",
     "Ranking",
     "Rebuilt",
     "RuleDiff",

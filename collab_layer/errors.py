@@ -5,6 +5,7 @@
     │   ├── InvalidEntityError
     │   ├── InvalidRuleError
     │   ├── UnknownIdError
+    │   ├── PolicyError            more than the policy of a team or of the tenant allows
     │   └── DataSetError           a folder of evaluation data cannot be used
     ├── NotPermittedError          no grant allows it; nothing was read
     ├── TokenRefusedError          an access token that does not hold, for whatever reason
@@ -105,6 +106,17 @@ class UnknownIdError(InputError):
     def __init__(self, given: str) -> None:
         self.given = given
         super().__init__(f"nothing is known under {_short(given)} in this tenant, or you may not see it")
+
+
+class PolicyError(InputError):
+    """More than the policy of a team, or of the tenant, allows; nothing was changed."""
+
+    code = "policy"
+
+    def __init__(self, team: str, part: str, asked: str, allowed: str) -> None:
+        self.team, self.part, self.asked, self.allowed = team, part, asked, allowed
+        whose = f"`{team}`" if team else "the tenant"
+        super().__init__(f"the policy of {whose} allows as {part}: {allowed}; {asked} was asked for. Ask for no more")
 
 
 class DataSetError(InputError):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 
@@ -31,6 +31,7 @@ from collab_layer.flows import (
     fit,
     gate,
     offer,
+    policies,
     ready,
     received,
     review,
@@ -80,10 +81,11 @@ from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
-from collab_layer.types.scope import Grant, LevelName, Scope, Sharing
+from collab_layer.types.scope import Grant, LevelName, Policy, Scope, Sharing
 from collab_layer.types.time import micros, utc
 from collab_layer.types.upkeep import Consolidation
 
+V = TypeVar("V", Interaction, Policy)
 EntityLike = Entity | str
 RulesLike = str | Mapping[str, Any]
 DEFAULT_EMBEDDER = "hashing"
@@ -548,6 +550,54 @@ class AsyncCollabLayer:
     async def aliases(self) -> list[Alias]:
         """Every alias of this tenant with the principal that is counted for it."""
         return await aliases.listed(self._operator("list the aliases of"), self.tenant)
+
+    async def set_policy(
+        self,
+        team: EntityLike | None = None,
+        *,
+        min_contributors: int | None = None,
+        level: LevelName | None = None,
+        purposes: Sequence[str] | None = None,
+        longest_days: float | None = None,
+    ) -> Policy:
+        """Limit what a team, or the whole tenant, may share; in place of its policy before, from the next read on.
+
+        Grants made before hold on as far as it allows them. A team's policy can be stricter than the
+        tenant's, never looser.
+
+        Args:
+            team: Such as `team:support`; the tenant if left out.
+            min_contributors: Distinct owners behind a facet, at least what the tenant was opened with.
+            level: The most that a grant may give.
+            purposes: A grant must name one of these.
+            longest_days: How long a grant may hold.
+
+        Returns:
+            What holds for it from now on, the tenant's part included.
+
+        Raises:
+            PolicyError: It would be looser than the tenant's.
+            NotPermittedError: A principal asks; policies are the operator's.
+        """
+        tools = self._operator("set the policy of")
+        given = None if purposes is None or isinstance(purposes, str) else tuple(purposes)
+        if isinstance(purposes, str):
+            raise InputError("pass `purposes` as a list of words")
+        wanted = _checked(
+            Policy,
+            team=None if team is None else Entity.parse(team),
+            min_contributors=min_contributors,
+            level=level,
+            purposes=given,
+            longest_days=longest_days,
+        )
+        changed = await policies.set_policy(tools, self.tenant, wanted)
+        self._core.nudge()
+        return changed
+
+    async def policies(self) -> list[Policy]:
+        """The policies of the tenant and its teams as they were set; the tenant's first."""
+        return await policies.listed(self._operator("list the policies of"), self.tenant)
 
     async def forget(self, what: EntityLike | MemoryRef, source: bool = False) -> ErasureReceipt:
         """Erase an entity, a memory, an interaction or a derived item, with all that rests on it.
@@ -1046,7 +1096,7 @@ def _listed(batch: Sequence[Interaction]) -> list[Interaction]:
     return list(batch)
 
 
-def _checked(kind: type[Interaction], **parts: Any) -> Interaction:
+def _checked(kind: type[V], **parts: Any) -> V:
     try:
         return kind(**parts)
     except ValidationError as error:

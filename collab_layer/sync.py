@@ -39,7 +39,7 @@ from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
-from collab_layer.types.scope import Grant, LevelName, Sharing
+from collab_layer.types.scope import Grant, LevelName, Policy, Sharing
 from collab_layer.types.upkeep import Consolidation
 
 T = TypeVar("T")
@@ -270,6 +270,22 @@ class CollabLayer:
 
     def aliases(self) -> list[Alias]:
         return self._loop.run(self._layer.aliases())
+
+    def set_policy(
+        self,
+        team: EntityLike | None = None,
+        *,
+        min_contributors: int | None = None,
+        level: LevelName | None = None,
+        purposes: Sequence[str] | None = None,
+        longest_days: float | None = None,
+    ) -> Policy:
+        limits: dict[str, Any] = {"min_contributors": min_contributors, "level": level}
+        limits |= {"purposes": purposes, "longest_days": longest_days}
+        return self._loop.run(self._layer.set_policy(team, **limits))
+
+    def policies(self) -> list[Policy]:
+        return self._loop.run(self._layer.policies())
 
     def forget(self, what: EntityLike | MemoryRef, source: bool = False) -> ErasureReceipt:
         return self._loop.run(self._layer.forget(what, source))

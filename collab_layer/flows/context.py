@@ -20,7 +20,7 @@ from collab_layer.flows.cache import Cache, Key
 from collab_layer.flows.making import Made, Maker, pack
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.wording import Worded, Wording
-from collab_layer.graph import derived, names, policy, syntheses
+from collab_layer.graph import derived, names, syntheses
 from collab_layer.graph.cards import texts
 from collab_layer.graph.derived import Item
 from collab_layer.graph.ids import number_of
@@ -33,7 +33,7 @@ from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Neighbor
 from collab_layer.types.graph import Selection, Snippet, Vectors
 from collab_layer.types.injection import Use
-from collab_layer.types.scope import Level, Scope, Sharing
+from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import SECOND
 
 NEIGHBORS = 16
@@ -154,8 +154,7 @@ def _curated(tools: Tools, request: Request, raw: Vectors | None, k: int) -> tup
         hood = neighborhood(reading, opened.focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
         if not len(hood) and not reading.index.is_owner(np.array([opened.focus]))[0]:
             raise UnknownIdError(str(request.entity))  # a thing that only others hold is as unknown as any other
-        sharing = policy.sharing(reading.connection, reading.tenant)
-        return _neighbors(reading, curate(hood, tools.scorer_of(reading), k=k), sharing)
+        return _neighbors(reading, curate(hood, tools.scorer_of(reading), k=k))
 
 
 def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, worded: Worded | None = None) -> _Answer:
@@ -220,7 +219,7 @@ def _fresh(
     memory = empty.model_copy(
         update={
             "facets": tuple(view.with_refs(reading, [facet for facet, _ in shown])),
-            "neighbors": _neighbors(reading, selection, maker.sharing),
+            "neighbors": _neighbors(reading, selection),
             "tokens": tokens,
             "degraded": () if worded is None or worded.why is None else (worded.why,),
             "usage": () if worded is None else worded.usage,
@@ -244,9 +243,9 @@ def _said(tools: Tools, maker: Maker, snippets: Sequence[Snippet], worded: Worde
     return wording.look(tools, maker, snippets) if worded is None else wording.check(maker, worded)
 
 
-def _neighbors(reading: Reading, selection: Selection, sharing: Sharing) -> tuple[Neighbor, ...]:
+def _neighbors(reading: Reading, selection: Selection) -> tuple[Neighbor, ...]:
     salt = names.salt(reading.connection, reading.tenant)
-    return view.neighbors(reading, selection, salt=salt, minimum=sharing.min_contributors)
+    return view.neighbors(reading, selection, salt=salt, minimum=reading.minimum)
 
 
 def _save(tools: Tools, request: Request, answer: _Answer) -> None:

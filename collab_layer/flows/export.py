@@ -86,7 +86,8 @@ def _export(tools: Tools, tenant: str, to: Entity, days: int) -> tuple[Bundle, i
         names.share_with_erasure(connection, tenant)
         audience = names.always(connection, tenant, to)
         generation = names.lock(connection, tenant)
-        sharing = policy.sharing(connection, tenant)
+        least = policy.strictest_minimum(connection, tenant, now)
+        sharing = policy.sharing(connection, tenant).model_copy(update={"min_contributors": least})
         world = _world(connection, tenant, to, now)
         items = _published(connection, tenant, to, audience, world, sharing, now, now + days * DAY)
         before = bundles.listed(connection, tenant, audience)
@@ -111,7 +112,7 @@ def _export(tools: Tools, tenant: str, to: Entity, days: int) -> tuple[Bundle, i
 
 def _world(connection: Connection, tenant: str, to: Entity, now: int) -> _World:
     """Things that may be named, and who has them, all aliases of a principal as one."""
-    owners = rules.consenting(policy.rows(connection, tenant), str(to), now)
+    owners = rules.consenting(policy.rows(connection, tenant, now), str(to), now)
     party = aliases.of(connection, tenant)
     held = bundles.holdings(connection, tenant, owners, now)
     called = names.names_of(connection, tenant, [one.thing for one in held])
@@ -163,21 +164,22 @@ def _published(
     party = aliases.of(connection, tenant)
     epoch, salt = epoch_of(now, sharing.epoch_hours), names.salt(connection, tenant)
     wanted = {_key(world, things, salt): (things, who) for things, who in _candidates(world, sharing.min_contributors)}
-    before: dict[str, Item] = {}
-    keys = list(wanted)
-    for start in range(0, len(keys), 400):
-        before.update(derived.published(connection, tenant, audience, keys[start : start + 400]))
-    gone = derived.is_erased(connection, tenant, [item.id for item in before.values()]) if before else set[str]()
+    before = derived.published(connection, tenant, list(wanted))
+    every = [item.id for items in before.values() for item in items]
+    gone = derived.is_erased(connection, tenant, every) if every else set[str]()
     out: list[tuple[Item, tuple[Entity, ...]]] = []
     fresh: list[Item] = []
     for key, (things, who) in wanted.items():
-        old = before.get(key)
-        told = None
-        if old is not None:
-            behind = frozenset(party.get(one, one) for one in old.principals)
-            told = Published(behind, old.epoch, old.id in gone)
+        told: dict[str, Published] = {}
+        for one in before[key]:
+            behind = frozenset(party.get(owner, owner) for owner in one.principals)
+            told[one.id] = Published(behind, one.epoch, one.id in gone, one.gone, one.cut)
+        old = next((one for one in before[key] if one.owner == audience), None)
+        last = None if old is None else told[old.id]
         everybody = frozenset[int]().union(*(world.has[thing] for thing in things))
-        choice = decide(told, who, epoch=epoch, minimum=sharing.min_contributors, permitted=everybody)
+        choice = decide(
+            last, who, epoch=epoch, minimum=sharing.min_contributors, permitted=everybody, told=told.values()
+        )
         named = tuple(world.names[thing] for thing in things)
         if choice is Decision.PUBLISH:
             item = _item(world, salt, to, audience, key, things, who, party, sharing, now, expires, epoch)
@@ -260,7 +262,7 @@ def _listed(tools: Tools, tenant: str) -> list[Issued]:
     with tools.store.database.read() as connection:
         rows = bundles.listed(connection, tenant)
         called = names.names_of(connection, tenant, [row.audience for row in rows])
-        grants = policy.rows(connection, tenant)
+        grants = policy.rows(connection, tenant, now)
         out: list[Issued] = []
         for row in rows:
             if row.audience not in called:

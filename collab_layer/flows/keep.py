@@ -94,7 +94,7 @@ def _check(tools: Tools, connection: Connection, loaded: Loaded) -> int:
     tenant, entity = loaded.claim.tenant, loaded.claim.entity
     version = policy_version(connection, tenant)
     if version != loaded.policy:
-        shared = read_by_others(policy.rows(connection, tenant, entity), entity, tools.now())
+        shared = policy.shared(connection, tenant, entity, tools.now())
         if shared != loaded.shared:
             raise StaleLeaseError(str(loaded.actor), "its grants changed; its records are read again")
     ends = spans.ends(connection, tenant, [event.id for event in loaded.events], loaded.refs)
@@ -129,7 +129,7 @@ def _permitted(tools: Tools, connection: Connection, tenant: str, item: Item, no
     ).scalar_one()
     reader = Entity.parse(name)
     if reader.kind not in OWNER_KINDS:
-        rows = [(one, policy.rows(connection, tenant, one)) for one in item.principals]
+        rows = [(one, policy.rows(connection, tenant, now, one)) for one in item.principals]
         return all(read_by_others(grants, one, now) >= item.level for one, grants in rows)
     seen = tools.store.audience(connection, tenant, reader, item.owner, None, now)
     return all(seen.level(one) >= item.level for one in item.principals)

@@ -14,7 +14,8 @@ import numpy as np
 
 from collab_layer.flows import view
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import derived, notices
+from collab_layer.governance.limits import allows
+from collab_layer.graph import derived, limits, notices
 from collab_layer.graph.derived import Item
 from collab_layer.graph.notices import NoticeRow
 from collab_layer.graph.reader import Reading
@@ -43,7 +44,15 @@ def found(opened: Opened, embedder: str) -> list[NoticeRow]:
     rows = notices.readable(
         reading.connection, reading.tenant, opened.who, opened.now, told_by=told_by, embedder=embedder
     )
-    return [row for row in rows if row.owner != opened.focus and reading.index.named(row.owner)]
+    most = limits.of(reading.connection, reading.tenant, opened.now) if rows else []
+    purpose = opened.who.purpose
+    return [
+        row
+        for row in rows
+        if row.owner != opened.focus
+        and reading.index.named(row.owner)
+        and allows(most, row.owner, row.audience, purpose, row.at, opened.now)
+    ]
 
 
 def said(

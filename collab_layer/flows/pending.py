@@ -17,7 +17,6 @@ from sqlalchemy import Connection, Row, select
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import read_by_others
 from collab_layer.graph import policy
 from collab_layer.graph.ids import interaction_id
 from collab_layer.graph.known import Known
@@ -134,7 +133,7 @@ def load(tools: Tools, claim: Claim) -> Loaded:
         if name is None:
             raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
         events = [_event(row) for row in _rows(connection, claim)]
-        shared = read_by_others(policy.rows(connection, tenant, claim.entity), claim.entity, tools.now())
+        shared = policy.shared(connection, tenant, claim.entity, tools.now())
         return Loaded(claim, Entity.parse(name), events, shared, policy_version(connection, tenant), index.rev)
 
 

@@ -166,7 +166,7 @@ def _readers(
 ) -> tuple[tuple[Reader, ...], tuple[propagate.Told, ...]]:
     """The actor's own neighbourhood, turned round: who near it may read it."""
     entity, tenant = loaded.claim.entity, loaded.claim.tenant
-    everybody = policy.rows(connection, tenant, entity)
+    everybody = policy.rows(connection, tenant, now, entity)
     inside = audience([], Reader(entity, frozenset(), None), now)
     whole = replace(inside, default=Level.RECORDS)  # the layer's own view; only ids leave it
     reading = Reading(connection, tenant, index, tools.store.adjacency, whole, now)

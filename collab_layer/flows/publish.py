@@ -18,7 +18,8 @@ from collab_layer.errors import InputError, NotPermittedError, UnknownIdError
 from collab_layer.flows import attest, share
 from collab_layer.flows.share import audience_name, note
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names, notices, policy
+from collab_layer.governance.limits import check
+from collab_layer.graph import limits, names, notices, policy
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import Removed, notices_gone
 from collab_layer.graph.ids import interaction_id, number_of
@@ -111,6 +112,7 @@ def _publish(
     with tools.store.database.write() as connection:
         names.share_with_erasure(connection, tenant)
         id_ = names.always(connection, tenant, owner)
+        check(limits.of(connection, tenant, now), id_, audience, Level.NONE, purpose, ends, now)
         behind = _owned(connection, tenant, id_, sources)
         item = Item(
             id="d" + secrets.token_hex(15),

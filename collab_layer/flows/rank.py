@@ -18,7 +18,7 @@ from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import NEIGHBORS, permit, query_vector
 from collab_layer.flows.reason import reason
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names, policy
+from collab_layer.graph import names
 from collab_layer.graph.cards import card_id, texts
 from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
 from collab_layer.plugins.specs import Leaving
@@ -77,8 +77,7 @@ def _rank(
         met = (laid.popularity > 0) | np.isin(ids, laid.own.ids) | (laid.candidate_vectors.row >= 0)
         known = [one for one, seen in zip(known, met.tolist(), strict=True) if seen]
         laid = laid if met.all() else _laid(tools, reading, opened.focus, ids[met], chosen)
-        sharing = policy.sharing(reading.connection, reading.tenant)
-        columns = stage.features(laid, min_contributors=sharing.min_contributors)
+        columns = stage.features(laid, min_contributors=reading.minimum)
         if vector is not None:
             columns["instruction"] = laid.candidate_vectors.dot(vector)
         used = gate.load(reading.connection, reading.tenant)

@@ -68,7 +68,7 @@ def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int 
         as_of: A moment; None is the present.
     """
     now = tools.now()
-    open_to_all = commons(policy.rows(connection, index.tenant), now)
+    open_to_all = commons(policy.rows(connection, index.tenant, now), now)
     owner, thing = stored.holdings(connection, index.tenant, as_of, now)
     with index.lock:
         index.refresh(connection, now)
@@ -77,7 +77,8 @@ def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int 
     keep = (level > Level.NONE) & is_thing
     owners, levels = owner[keep], level[keep]
     held = Holdings(party[keep], thing[keep], levels == Level.FACETS)
-    return Shared(held, owners, levels, policy.sharing(connection, index.tenant).min_contributors, open_to_all.until)
+    least = policy.strictest_minimum(connection, index.tenant, now)
+    return Shared(held, owners, levels, least, open_to_all.until)
 
 
 def _rebuild(tools: Tools, tenant: str) -> Rebuilt:

@@ -99,7 +99,7 @@ def recurring(tools: Tools, around: Scene) -> Events | None:
 def receivers(tools: Tools, around: Scene, events: Events) -> list[Receiver]:
     """The actor, the things that the events are about, and the neighbours that may be told."""
     actor, mine = around.loaded.claim.entity, seen(tools, around)
-    grants = policy.rows(around.connection, around.loaded.claim.tenant)
+    grants = policy.rows(around.connection, around.loaded.claim.tenant, around.now)
     people = frozenset(one.principal for one in events.noted)
     out = [_receiver(around, actor, "actor", 1.0, mine, mine, people, events)]
     things = dict.fromkeys(one.about for one in events.noted if one.about is not None)

@@ -12,7 +12,6 @@ from sqlalchemy import Connection, insert
 from collab_layer.errors import BackendError
 from collab_layer.flows.erase import forget_card
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import read_by_others
 from collab_layer.graph import names, policy, quarantine
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.quarantine import Held
@@ -97,7 +96,7 @@ def _release(tools: Tools, tenant: str, id_: str) -> None:
         names.share_with_erasure(connection, tenant)
         names.lock(connection, tenant)
         one = quarantine.held(connection, tenant, id_)
-        shared = read_by_others(policy.rows(connection, tenant, one.owner_id), one.owner_id, now) >= Level.RECORDS
+        shared = policy.shared(connection, tenant, one.owner_id, now) >= Level.RECORDS
         words = " ".join(part for part in (one.text, one.outcome) if part) if shared else ""
         hashed = [tokens.hashed(term) for term in tokens.terms(words)]
         quarantine.release(connection, tenant, one, hashed, now)

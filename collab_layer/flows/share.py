@@ -11,7 +11,8 @@ from collab_layer.errors import InputError, InvalidEntityError, NotPermittedErro
 from collab_layer.flows import attest
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import GrantRow, audience, read_by_others
-from collab_layer.graph import derived, merged, names, notices, outbox, policy
+from collab_layer.governance.limits import check
+from collab_layer.graph import derived, limits, merged, names, notices, outbox, policy
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.erasing import Removed, notices_gone, withdrawn
 from collab_layer.graph.ids import next_id
@@ -42,6 +43,7 @@ async def grant(
     Raises:
         NotPermittedError: The acting principal is not the owner.
         InputError: The audience, the level or the end cannot be used.
+        PolicyError: It is more than the policy of the tenant or of a team allows.
     """
     return await tools.in_thread(_grant, tools, scope, owner, audience_name(to), level, purpose, until, denied)
 
@@ -115,7 +117,9 @@ def _grant(
     with tools.store.database.write() as connection:
         names.share_with_erasure(connection, scope.tenant)
         id_ = names.always(connection, scope.tenant, owner)
-        before = read_by_others(policy.rows(connection, scope.tenant, id_), id_, now)
+        if not denied:
+            check(limits.of(connection, scope.tenant, now), id_, to, policy.LEVELS[level], purpose, end, now)
+        before = policy.shared(connection, scope.tenant, id_, now)
         grant_id = policy.add(
             connection,
             scope.tenant,
@@ -143,7 +147,7 @@ def _revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
             mine = names.find(connection, tenant, [str(scope.principal)]).get(str(scope.principal))
             if owner is None or mine != owner or id_.startswith(policy.BLOCK):
                 raise NotPermittedError(str(scope.principal), "revoke", id_)
-        before = Level.NONE if owner is None else read_by_others(policy.rows(connection, tenant, owner), owner, now)
+        before = Level.NONE if owner is None else policy.shared(connection, tenant, owner, now)
         policy.revoke(connection, tenant, id_, now)
         note(connection, scope, owner, "revoke", id_, now)
         if owner is None:
@@ -163,7 +167,7 @@ def block(tools: Tools, connection: Connection, tenant: str, owner: int) -> None
     if policy.blocks(connection, tenant, owner):
         return
     now = tools.now()
-    before = read_by_others(policy.rows(connection, tenant, owner), owner, now)
+    before = policy.shared(connection, tenant, owner, now)
     id_ = policy.add(
         connection,
         tenant,
@@ -191,7 +195,7 @@ def _unblock(tools: Tools, tenant: str, entity: Entity) -> None:
     with tools.store.database.write() as connection:
         names.lock(connection, tenant)
         for id_, whose, _ in held:
-            before = read_by_others(policy.rows(connection, tenant, whose), whose, now)
+            before = policy.shared(connection, tenant, whose, now)
             policy.revoke(connection, tenant, id_, now)
             note(connection, Scope(tenant=tenant), whose, "unblock", id_, now)
             _adjust_texts(connection, tenant, whose, before, now)
@@ -211,13 +215,18 @@ def _set_policy(tools: Tools, tenant: str, sharing: Sharing) -> None:
             return
         merged.split(connection, tenant, None)
         note(connection, Scope(tenant=tenant), None, "policy", sharing.reach.value, now)
-        owners = policy.owners_with_cards(connection, tenant)
-        for owner in owners:
-            if read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
-                _, rev = names.bump(connection, tenant)
-                policy.drop_texts(connection, tenant, owner, rev)
-                _withdraw(tools, connection, tenant, owner, now, Removed())
-        policy.queue_refresh(connection, tenant, owners, now)
+        texts_anew(tools, connection, tenant, now)
+
+
+def texts_anew(tools: Tools, connection: Connection, tenant: str, now: int) -> None:
+    """A policy changed: owners that nobody may quote any more lose their texts, and all are read again."""
+    owners = policy.owners_with_cards(connection, tenant)
+    for owner in owners:
+        if policy.shared(connection, tenant, owner, now) < Level.RECORDS:
+            _, rev = names.bump(connection, tenant)
+            policy.drop_texts(connection, tenant, owner, rev)
+            _withdraw(tools, connection, tenant, owner, now, Removed())
+    policy.queue_refresh(connection, tenant, owners, now)
 
 
 def _lapse(tools: Tools, tenant: str) -> int:
@@ -234,7 +243,7 @@ def _lapse(tools: Tools, tenant: str) -> int:
                 merged.split(connection, tenant, None)
             else:
                 _withdraw(tools, connection, tenant, owner, now, Removed())
-            if owner is not None and read_by_others(policy.rows(connection, tenant, owner), owner, now) < Level.RECORDS:
+            if owner is not None and policy.shared(connection, tenant, owner, now) < Level.RECORDS:
                 _, rev = names.bump(connection, tenant)
                 policy.drop_texts(connection, tenant, owner, rev)
                 outbox.disturb(connection, tenant, owner)
@@ -245,7 +254,7 @@ def _lapse(tools: Tools, tenant: str) -> int:
 
 def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level, now: int) -> list[int]:
     """A first reader of records queues reading them; the last one gone drops them at once: of which cards."""
-    after = read_by_others(policy.rows(connection, tenant, owner), owner, now)
+    after = policy.shared(connection, tenant, owner, now)
     if after != before:
         outbox.disturb(connection, tenant, owner)
     if after >= Level.RECORDS > before:
@@ -259,7 +268,7 @@ def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level
 def _withdraw(tools: Tools, connection: Connection, tenant: str, owner: int, now: int, removed: Removed) -> None:
     """Take back what its readers may no longer have of an owner: quotes are erased, copies in stores are fetched."""
     merged.split(connection, tenant, owner)  # what others said of it stays readable
-    of_owner = policy.rows(connection, tenant, owner)
+    of_owner = policy.rows(connection, tenant, now, owner)
     called = names.Called(connection, tenant)
     levels: dict[int, Level] = {}
     quotes, copies = list[str](), list[str]()
@@ -287,7 +296,7 @@ def _level(
     """The most that a reader may have of an owner, for any purpose; of a thing, the most that anybody may."""
     if called[reader].partition(":")[0] not in OWNER_KINDS:
         return read_by_others(of_owner, owner, now)
-    purposes = {None, *(row.purpose for row in of_owner)}
+    purposes = {None, *(row.purpose for row in of_owner)}.union(*(row.purposes or () for row in of_owner))
     who = (policy.readers(connection, tools.store.adjacency, tenant, [reader], one, called)[0] for one in purposes)
     return max(audience(of_owner, one, now).level(owner) for one in who)
 

@@ -83,7 +83,7 @@ def open_desk(tools: Tools, connection: Connection, tenant: str, owners: Sequenc
         named = [owner for owner in owners if index.named(owner)]
         who = policy.readers(connection, tools.store.adjacency, tenant, named, None, known)
     grants: dict[str, list[GrantRow]] = {}
-    for grant in policy.rows(connection, tenant):
+    for grant in policy.rows(connection, tenant, now):
         grants.setdefault(grant.audience, []).append(grant)
     return Desk(
         connection=connection,

@@ -32,7 +32,7 @@ from collab_layer.governance import attest
 from collab_layer.governance.grants import GrantRow
 from collab_layer.types.bundle import BUNDLE_FORMAT, MAX_BYTES, MOST_TRUSTED, REVOCATIONS_FORMAT, Bundle, Revocations
 from collab_layer.types.entity import OWNER_KINDS, Entity
-from collab_layer.types.scope import EVERYONE, Level
+from collab_layer.types.scope import EVERYONE
 from collab_layer.types.time import micros
 
 MAX_NAME, MAX_WORDS = 48, 5
@@ -55,7 +55,7 @@ def consenting(grants: Iterable[GrantRow], audience: str, now: int) -> frozenset
             continue
         if grant.denied:
             denied |= {grant.owner} if grant.audience in (audience, EVERYONE) else set()
-        elif grant.audience == audience and grant.purpose is None and grant.level > Level.NONE:
+        elif grant.audience == audience and grant.purpose is None and grant.purposes is None and grant.level:
             granted.add(grant.owner)
     return frozenset(granted - denied)
 

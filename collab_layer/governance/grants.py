@@ -19,7 +19,13 @@ from collab_layer.types.time import FOREVER
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """One grant as stored; `owner` None is the tenant's policy."""
+    """One grant as it holds today; `owner` None is the tenant's policy.
+
+    Attributes:
+        created: When it was made, microseconds.
+        purposes: Only for one of these, whatever it says itself; None sets no limit.
+        ceiling: It gives nothing: no grant gives more of the owner than this, and none for another purpose.
+    """
 
     owner: int | None
     audience: str
@@ -27,6 +33,9 @@ class GrantRow:
     purpose: str | None
     until: int
     denied: bool
+    created: int = 0
+    purposes: frozenset[str] | None = None
+    ceiling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +94,17 @@ def audience(grants: Iterable[GrantRow], reader: Reader, now: int) -> Audience:
 
     An owner's own word beats the tenant's policy in both directions where it denies, and
     adds to it where it grants; among an owner's grants the highest level wins, but a
-    denial that names the reader's audience wins over all of them.
+    denial that names the reader's audience wins over all of them, and nothing is above a ceiling.
     """
     default, until = Level.NONE, FOREVER
     named: dict[int, Level] = {}
+    most: dict[int, Level] = {}
     denied: set[int] = set()
     for grant in grants:
+        if grant.ceiling and grant.owner is not None:
+            high = grant.level if _for_this(grant, reader) else Level.NONE
+            most[grant.owner] = min(most.get(grant.owner, Level.RECORDS), high)
+            continue
         if grant.until <= now or not _meant(grant, reader):
             continue
         until = min(until, grant.until)
@@ -102,6 +116,7 @@ def audience(grants: Iterable[GrantRow], reader: Reader, now: int) -> Audience:
         else:
             named[grant.owner] = max(named.get(grant.owner, Level.NONE), grant.level)
     named = {owner: max(level, default) for owner, level in named.items()}
+    named.update((owner, min(named.get(owner, default), high)) for owner, high in most.items())
     named.update(dict.fromkeys(denied, Level.NONE))
     named.pop(reader.id, None)
     return Audience(reader.id, default, named, until)
@@ -112,8 +127,11 @@ def read_by_others(grants: Iterable[GrantRow], owner: int, now: int) -> Level:
 
     A denial of everybody counts; a narrower one leaves the others.
     """
-    level = Level.NONE
+    level, most = Level.NONE, Level.RECORDS
     for grant in grants:
+        if grant.ceiling:
+            most = min(most, grant.level) if grant.owner == owner else most
+            continue
         if grant.until <= now or grant.owner not in (None, owner):
             continue
         if grant.denied:
@@ -121,10 +139,16 @@ def read_by_others(grants: Iterable[GrantRow], owner: int, now: int) -> Level:
                 return Level.NONE
         else:
             level = max(level, grant.level)
-    return level
+    return min(level, most)
+
+
+def _for_this(grant: GrantRow, reader: Reader) -> bool:
+    return grant.purposes is None or reader.purpose in grant.purposes
 
 
 def _meant(grant: GrantRow, reader: Reader) -> bool:
     if grant.audience != EVERYONE and grant.audience not in reader.names:
         return False
-    return grant.purpose is None or grant.denied or grant.purpose == reader.purpose
+    if grant.denied:
+        return True
+    return _for_this(grant, reader) and (grant.purpose is None or grant.purpose == reader.purpose)

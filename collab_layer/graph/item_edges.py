@@ -157,7 +157,7 @@ def _still_open(connection: Connection, tenant: str, reading: Reading) -> bool:
     text = _setting(connection, tenant, BEHIND)
     behind = {} if text is None else _BEHIND.validate_json(text)
     ids = np.array(list(behind), np.int64)
-    open_to_all = commons(policy.rows(connection, tenant), reading.now)
+    open_to_all = commons(policy.rows(connection, tenant, reading.now), reading.now)
     levels = open_to_all.levels(ids, reading.index.is_owner(ids))
     return bool(np.all(levels >= np.array(list(behind.values()), np.int8)))
 

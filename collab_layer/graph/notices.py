@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, sel
 
 from collab_layer.governance.grants import Reader
 from collab_layer.graph import derived as items
+from collab_layer.graph import limits
 from collab_layer.graph.derived import Item
 from collab_layer.graph.policy import blocked
 from collab_layer.graph.tables import derived, notices
@@ -90,9 +91,13 @@ def permits(connection: Connection, tenant: str, id_: str, who: Reader, now: int
 
 
 def next_end(connection: Connection, tenant: str, now: int) -> int:
-    """When the next notice of the tenant ends by itself."""
+    """When the next notice of the tenant ends by itself, or by how long one may hold."""
     n = notices.c
-    return connection.execute(select(func.min(n.until)).where(n.tenant == tenant, n.until > now)).scalar() or FOREVER
+    ends = [connection.execute(select(func.min(n.until)).where(n.tenant == tenant, n.until > now)).scalar()]
+    for longest in {one.longest for one in limits.of(connection, tenant, now) if one.longest is not None}:
+        first = connection.execute(select(func.min(n.at)).where(n.tenant == tenant, n.at > now - longest)).scalar()
+        ends.append(None if first is None else first + longest)
+    return min((end for end in ends if end is not None), default=FOREVER)
 
 
 def ended(connection: Connection, tenant: str, now: int) -> list[str]:

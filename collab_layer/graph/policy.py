@@ -14,7 +14,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
 
 from collab_layer.errors import UnknownIdError
-from collab_layer.governance.grants import Audience, GrantRow, Reader, audience
+from collab_layer.governance.grants import Audience, GrantRow, Reader, audience, read_by_others
+from collab_layer.governance.limits import cut
+from collab_layer.graph import limits
 from collab_layer.graph.adjacency import Adjacency, Kind, pick
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import ensure
@@ -59,18 +61,30 @@ def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) 
     return True
 
 
-def rows(connection: Connection, tenant: str, owner: int | None = None) -> list[GrantRow]:
-    """The grants not revoked; of one owner and the tenant's policy, if an owner is named."""
+def rows(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[GrantRow]:
+    """The grants not revoked, as the limits of today allow them; of one owner and the tenant, if an owner is named."""
     g = grants.c
-    query = select(g.owner, g.audience, g.level, g.purpose, g.until, g.denied).where(
+    query = select(g.owner, g.audience, g.level, g.purpose, g.until, g.denied, g.created).where(
         g.tenant == tenant, g.revoked.is_(None)
     )
     if owner is not None:
         query = query.where((g.owner == owner) | g.owner.is_(None))
-    return [
-        GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied)
+    found = [
+        GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created)
         for row in connection.execute(query)
     ]
+    return cut(limits.of(connection, tenant, now), found) if found else found
+
+
+def strictest_minimum(connection: Connection, tenant: str, now: int) -> int:
+    """Contributors behind what is made once for every reader: of the tenant, or of its strictest team."""
+    least = sharing(connection, tenant).min_contributors
+    return max([least, *(one.minimum for one in limits.of(connection, tenant, now) if one.minimum is not None)])
+
+
+def shared(connection: Connection, tenant: str, owner: int, now: int) -> Level:
+    """The highest level at which anybody else may use the owner."""
+    return read_by_others(rows(connection, tenant, now, owner), owner, now)
 
 
 def readers(
@@ -99,7 +113,7 @@ def stranger(principal: Entity, purpose: str | None) -> Reader:
 
 def audience_of(connection: Connection, tenant: str, who: Reader, now: int) -> Audience:
     """What the reader may use at this moment."""
-    return audience(rows(connection, tenant), who, now)
+    return audience(rows(connection, tenant, now), who, now)
 
 
 def add(

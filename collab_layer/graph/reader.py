@@ -51,8 +51,9 @@ PEER_FLOOR = 0.15
 class Reading:
     """One snapshot for one reader.
 
-    `as_of` is None for the present; `now` is the moment read; `minimum` is the tenant's
-    `min_contributors`; `level_of` is what the audience may use of each entity, shape (e,).
+    `as_of` is None for the present; `now` is the moment read; `minimum` is the `min_contributors`
+    of the tenant, or of a stricter team; `level_of` is what the audience may use of each entity,
+    shape (e,).
     """
 
     connection: Connection

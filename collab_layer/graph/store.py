@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
 from collab_layer.governance.grants import Audience, Reader
-from collab_layer.graph import names, policy, schema
+from collab_layer.governance.limits import Limit, minimum
+from collab_layer.graph import limits, names, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
 from collab_layer.graph.index import TenantIndex
@@ -21,11 +22,12 @@ from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.tables import cards, entities, interactions, tenants
 from collab_layer.types.entity import Entity
-from collab_layer.types.scope import Scope
+from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import micros
 
 AUDIENCES = 1_000
 """Readers of a tenant whose grants are not looked up at every read."""
+_State = tuple[int, int, tuple[Limit, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class GraphStore:
         self.embedder, self.dim = embedder, dim
         self._indexes: dict[str, TenantIndex] = {}
         self._lock = threading.Lock()
-        self._audiences: dict[str, tuple[tuple[int, int], OrderedDict[Reader, tuple[int, Audience]]]] = {}
+        self._audiences: dict[str, tuple[_State, OrderedDict[Reader, tuple[int, Audience]]]] = {}
 
     @classmethod
     def open(cls, url: str, *, embedder: str, dim: int, durable: bool = False) -> GraphStore:
@@ -86,7 +88,8 @@ class GraphStore:
             ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
             who = self.who(connection, scope.tenant, principal, reader, scope.purpose)
-            seen = self._seen(connection, index, who, now)
+            known = tuple(limits.of(connection, scope.tenant, now))
+            seen = self._seen(connection, index, who, now, known)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
                 connection,
@@ -96,7 +99,7 @@ class GraphStore:
                 seen,
                 now if as_of is None else as_of,
                 as_of,
-                policy.parsed(index.sharing).min_contributors,
+                self._minimum(index, known, who, seen),
             )
             about = ids.get(str(focus), NOBODY)
             if as_of is not None and about != NOBODY and not reading.index.named(about):
@@ -109,15 +112,27 @@ class GraphStore:
         """What one principal may use, inside a caller's transaction."""
         return policy.audience_of(connection, tenant, self.who(connection, tenant, principal, id_, purpose), now)
 
+    @staticmethod
+    def _minimum(index: TenantIndex, known: Sequence[Limit], who: Reader, seen: Audience) -> int:
+        """Contributors behind a facet for one reader: the tenant's, or that of a stricter team it has to do with."""
+        least = policy.parsed(index.sharing).min_contributors
+        distilled = {owner for one in known for owner in one.members if seen.level(owner) == Level.FACETS}
+        return minimum(known, least, who.names, frozenset(distilled))
+
     def who(self, connection: Connection, tenant: str, principal: Entity, id_: int, purpose: str | None) -> Reader:
         """One principal as grants know it: itself, its kind, the groups it is in now."""
         if id_ == NOBODY:
             return policy.stranger(principal, purpose)
         return policy.readers(connection, self.adjacency, tenant, [id_], purpose, self.index(tenant).names)[0]
 
-    def _seen(self, connection: Connection, index: TenantIndex, who: Reader, now: int) -> Audience:
-        """What a reader may use; not looked up again while no grant changes and none of its own ends."""
-        state = (index.policy, index.generation)
+    def _seen(
+        self, connection: Connection, index: TenantIndex, who: Reader, now: int, known: tuple[Limit, ...]
+    ) -> Audience:
+        """What a reader may use; not looked up again while no grant changes and none of its own ends.
+
+        Nor while nobody joins or leaves a team that has a policy.
+        """
+        state = (index.policy, index.generation, known)
         kept = self._audiences.get(index.tenant)
         if kept is None or kept[0] != state:
             kept = self._audiences[index.tenant] = state, OrderedDict[Reader, tuple[int, Audience]]()

@@ -6,11 +6,11 @@ Every read carries a `Scope`. A `Grant` is the only way from one owner to anothe
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from collab_layer.types.entity import Entity, Value
+from collab_layer.types.entity import Entity, Text, Value
 from collab_layer.types.time import UtcTime
 
 EVERYONE = "tenant"
@@ -105,4 +105,27 @@ class Sharing(Value):
         return cls(reach=Reach.TENANT, level=level, min_contributors=min_contributors, delta=delta)
 
 
-__all__ = ["EVERYONE", "Grant", "Level", "LevelName", "Reach", "Scope", "Sharing"]
+class Policy(Value):
+    """What a team, or the tenant, allows at most; what is None is not limited.
+
+    It concerns grants and notices to the team, and those by its members to anybody. Where several
+    concern one grant, the strictest of each part counts.
+
+    Attributes:
+        team: Such as `team:support`; `None` is the tenant.
+        min_contributors: Distinct owners behind each facet that a member reads, or may be behind of.
+        level: The most that a grant may give.
+        purposes: A grant must name one of these, and is read for one of these only.
+        longest_days: How long a grant may hold.
+    """
+
+    team: Entity | None = None
+    min_contributors: int | None = Field(default=None, ge=2, le=1000)
+    level: LevelName | None = None
+    purposes: tuple[Annotated[Text, Field(min_length=1, max_length=200)], ...] | None = Field(
+        default=None, max_length=100
+    )
+    longest_days: float | None = Field(default=None, gt=0, le=36_500, allow_inf_nan=False)
+
+
+__all__ = ["EVERYONE", "Grant", "Level", "LevelName", "Policy", "Reach", "Scope", "Sharing"]

@@ -32,3 +32,11 @@ def test_who_denies_anybody_anything_is_left_out():
 
 def test_it_holds_until_the_first_grant_ends_that_it_uses():
     assert commons([grant(1, until=70), grant(2, "user:bob", until=50)], now=10).until == 70
+
+
+def test_a_member_of_a_team_with_a_policy_is_common_no_further_than_that_allows():
+    tenants = GrantRow(None, EVERYONE, Level.RECORDS, None, FOREVER, False)
+    facets = GrantRow(5, EVERYONE, Level.FACETS, None, FOREVER, False, ceiling=True)
+    some = GrantRow(6, EVERYONE, Level.RECORDS, None, FOREVER, False, purposes=frozenset({"hr"}), ceiling=True)
+    found = commons([tenants, facets, some], 1)
+    assert (found.level(4), found.level(5), found.level(6)) == (Level.RECORDS, Level.FACETS, Level.NONE)

@@ -163,3 +163,13 @@ def test_what_cannot_be_published_is_one_line_and_a_status(collab):
     assert "not published" in collab.err
     collab("publish", "agent:anna", "fine", "--to", "tenant", "--source", "i99", status=2)
     collab("--as", "agent:lena", "publish", "agent:anna", "fine", "--to", "tenant", status=1)
+
+
+def test_a_policy_is_set_listed_and_held_to(collab):
+    made = collab.json("policy", "set", "team:hr", "--level", "facets", "--for", "hr", "--longest-days", "30")
+    assert (made["level"], made["purposes"], made["min_contributors"]) == ("facets", ["hr"], 3)
+    assert "grants of 30 days" in collab("policy", "list")
+    collab("grant", "agent:anna", "--to", "team:hr", "--level", "records", status=2)
+    assert "team:hr" in collab.err
+    collab("policy", "set", "team:hr", "--min-contributors", "2", status=2)
+    collab("--as", "agent:anna", "policy", "set", status=1)

@@ -20,6 +20,7 @@ from collab_layer.surface.cli import (
     governing,
     info,
     learning,
+    policies,
     reading,
     receipt,
     rules,
@@ -69,22 +70,8 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_globals)
-    for room in (
-        demo,
-        reading,
-        sharing,
-        receipt,
-        governing,
-        federation,
-        working,
-        upkeep,
-        learning,
-        serving,
-        info,
-        rules,
-        spending,
-        bench,
-    ):
+    consent = (sharing, policies, receipt, governing, federation)
+    for room in (demo, reading, *consent, working, upkeep, learning, serving, info, rules, spending, bench):
         room.register(app)
     return app
 
