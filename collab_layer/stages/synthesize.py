@@ -72,10 +72,14 @@ def facets(
     """Cluster snippets by the links they share; the best supported first.
 
     The link with the highest sum of share * idf heads a facet, those of several owners before
-    those of one; links held by nearly the same owners or records join it and head none. A distilled
-    facet is of one link: what was told of a link before decides whether it may be told again. The
-    confidence is that of the heading link; its name is the key. A facet over the budget is
-    passed over.
+    those of one; links held by nearly the same owners or records, that it may name, join it and head
+    none. A distilled facet is of one link: what was told of a link before decides whether it may be
+    told again. The confidence is that of the heading link; its name is the key. A facet over the
+    budget is passed over.
+
+    One owner moves no facet's confidence by more than delta; that of a facet shown only with or only
+    without it counts as 0 where it is not. Beside that, an owner may decide which links join which
+    facet, and so what finds room among `max_facets` and the tokens.
 
     Args:
         snippets: What the neighbours hold, weights >= 0.
@@ -97,10 +101,9 @@ def facets(
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
         if len(drafts) >= max_facets or tried >= 2 * max_facets or budget_tokens < LINE_TOKENS:
             break
-        alike = (a for a in anchors if a.link not in taken and a is not anchor and _alike(anchor, a))
-        group = [anchor] if _distilled(held, anchor) else [anchor, *alike]
+        group = [anchor, *(a for a in anchors if a.link not in taken and _joins(held, anchor, a))]
         taken.update(a.link for a in group)
-        draft = _facet(held, group, everyone)
+        draft = _facet(held, group[:MAX_LINKS], everyone)
         if cost(draft) <= budget_tokens:
             budget_tokens -= cost(draft)
             drafts.append(draft)
@@ -140,6 +143,13 @@ def _distilled(held: Pool, anchor: _Anchor) -> bool:
     return any(held.level[owner] < Level.RECORDS for owner in anchor.backed.owners)
 
 
+def _joins(held: Pool, head: _Anchor, other: _Anchor) -> bool:
+    """Whether a facet names another link too; one that it must not name is a facet of its own, not silenced by it."""
+    if other is head or _distilled(held, head):
+        return False
+    return _alike(head, other) and _permitted(held, other.link, head.backed.owners)
+
+
 def _alike(one: _Anchor, other: _Anchor) -> bool:
     several = len(one.owners) > 1 and len(other.owners) > 1
     if (several or (one.bare and other.bare)) and _jaccard(one.owners, other.owners) >= ALIKE:
@@ -151,13 +161,12 @@ def _jaccard(one: frozenset[int] | frozenset[str], other: frozenset[int] | froze
     return len(one & other) / len(one | other)
 
 
-def _facet(held: Pool, group: Sequence[_Anchor], everyone: int) -> Draft:
+def _facet(held: Pool, shown: Sequence[_Anchor], everyone: int) -> Draft:
     """One draft for a heading link and those that joined it."""
-    head = group[0]
+    head = shown[0]
     inside = head.backed.owners
     # Where one of them shares only facets the text is published as distilled: nobody is quoted in it.
     distilled = _distilled(held, head)
-    shown = [a for a in group if a is head or _permitted(held, a.link, inside)][:MAX_LINKS]
     used = {s.source: s for a in shown for s in held.by_link[a.link] if s.voice in inside}
     sources = _sources(held, used.values(), inside)
     spoken = (

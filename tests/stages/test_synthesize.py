@@ -105,6 +105,18 @@ def test_a_name_only_one_facets_owner_holds_is_not_listed():
     assert "Hyperion" not in draft.text
 
 
+def test_a_facet_that_may_not_name_a_link_does_not_silence_it():
+    """Three who share facets hold both; whoever speaks of Dune alone cannot speak for Hyperion."""
+    held = [holding(owner, link, F) for owner in (1, 2, 3) for link in (1, 2)]
+    held += [holding(4, 1), holding(5, 2), holding(6, 2)]
+
+    def told(snippets: list[Snippet]) -> dict[str, float]:
+        return {d.key: d.confidence for d in facets(snippets, NAMES, {}, min_contributors=4, delta=0.1)}
+
+    assert told(held) == {"Hyperion": 0.2, "Dune": 0.1}
+    assert told([s for s in held if s.owner != 6]) == {"Hyperion": 0.1, "Dune": 0.1}
+
+
 def test_links_without_a_name_and_snippets_without_weight_or_permission_are_left_out():
     assert facets([holding(1, 99), holding(2, 1, weight=0.0), holding(3, 1, Level.NONE)], NAMES, IDF) == []
     assert facets([], NAMES, IDF) == []
