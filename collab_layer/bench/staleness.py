@@ -4,6 +4,7 @@ In:   a seed; values are made up.
 Out:  the share of contexts that still carry the old value 1, 10 and 100 events after it changed.
 Never: a changed value that nobody was told of before it changed; those do not count.
 
+Told is what a line, its evidence or, of a liking, the evidence of a ranking still rests on.
 Three ways to change one's mind: `facts` are noted to our own index and replaced; `likes` turn into
 dislikes; `store` is an edit in a memory store that the layer reads. All three propagate: the reader
 was told of the old value, in derived items too, before it changed.
@@ -153,9 +154,10 @@ async def _store(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress
 async def _asked(layer: AsyncCollabLayer, one: _Subject) -> bool:
     """Whether the reader is told the old value, when it asks and when it does not."""
     by_query = await layer.context(READER, one.query, budget_tokens=800)
-    told = str(by_query)
     known = await layer.context(one.follower, budget_tokens=800)
-    return f"every {one.old} days" in told or f"every {one.old} days" in str(known)
+    facets = [*by_query.facets, *known.facets]
+    quoted = [item.quote or "" for facet in facets for item in facet.evidence]
+    return any(f"every {one.old} days" in text for text in [str(by_query), str(known), *quoted])
 
 
 # -- likes --------------------------------------------------------------------------------
@@ -172,14 +174,19 @@ async def _likes(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress
     async def change(one: _Subject) -> None:
         await layer.observe(one.owner, one.item, verb="disliked", weight=0.0, replaces=ids[one.owner])
 
-    async def told(layer: AsyncCollabLayer, one: _Subject) -> bool:
-        """Whether one who shares things with the owner is told that the owner likes the other thing."""
-        known = await layer.context(one.follower, budget_tokens=2_000)
-        return any(
-            "liked" in facet.text and "disliked" not in facet.text and one.mark in facet.text for facet in known.facets
-        )
+    return await _run(layer, "likes", subjects, change, _liked, progress)
 
-    return await _run(layer, "likes", subjects, change, told, progress)
+
+async def _liked(layer: AsyncCollabLayer, one: _Subject) -> bool:
+    """Whether one who shares things with the owner is told of the liking: by a line, a number or evidence."""
+    known = await layer.context(one.follower, budget_tokens=2_000)
+    ranked = await layer.rank(one.follower, [one.item])
+    named = (
+        one.mark in facet.text or any(link.id == one.mark for link in facet.links)
+        for facet in known.facets
+        if "disliked" not in facet.text
+    )
+    return any(named) or any(item.evidence for item in ranked.items)
 
 
 def _event(owner: str, thing: str, verb: str) -> Interaction:

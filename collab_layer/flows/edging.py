@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from collab_layer.flows.pending import Loaded, Pending, Worded
-from collab_layer.graph.adjacency import Adjacency, Kind
+from collab_layer.graph.adjacency import Adjacency, Kind, pick
 from collab_layer.graph.tables import edges, entities, interactions
 from collab_layer.graph.writer import edge_rows
 from collab_layer.types.entity import Entity
@@ -75,8 +74,7 @@ def count_degrees(
     packed = adjacency.edges(connection, tenant, nodes, now=now)
     rows: list[dict[str, int]] = []
     for node in nodes:
-        held = packed[node][np.isin(packed[node]["kind"], (int(Kind.INTERACTED), int(Kind.MENTIONS)))]
-        rows.append({"entity": node, "count": len(np.unique(held["dst"]))})
+        rows.append({"entity": node, "count": len(pick(packed[node], Kind.INTERACTED, Kind.MENTIONS))})
     if rows:
         here = (entities.c.tenant == tenant) & (entities.c.id == bindparam("entity"))
         connection.execute(update(entities).where(here).values(degree=bindparam("count"), rev=rev), rows)

@@ -6,8 +6,9 @@ Out:  one `Edges` per node: distinct other ends, newest first.
 Writers append rows to `edges`; `fold` packs a node's rows into one array and marks exactly
 those rows as folded, in one transaction, so that a reader's snapshot always sees each row
 once. The rows stay: they are what as-of reads and recomputation use. A row that has an end is
-in no array: until then it is read as a delta. One that is over is marked as folded, and read only
-as of a time.
+is in no array: until then it is read as a delta. One that is over is marked as folded, and read only
+as of a time. An end that is met with no weight at all, as by "disliked, weight 0", is not picked:
+nobody holds it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ BACK = {
     Kind.MEMBER_OF: Kind.HAS_MEMBER,
 }
 
+_WEIGHED = (int(Kind.INTERACTED), int(Kind.HELD_BY), int(Kind.MENTIONS), int(Kind.MENTIONED_BY))
+"""Kinds that count by their weight; who is a member of a team is one with any."""
 _FORTH = frozenset(int(kind) for kind in BACK)
 Packed = NDArray[Any]
 Ends = NDArray[np.int32]
@@ -367,7 +370,7 @@ def _of_kinds(packed: Packed, kinds: Sequence[Kind]) -> Packed:
     kind = packed["kind"]
     wanted = np.zeros(len(packed), np.bool_)
     for one in kinds:
-        wanted |= kind == one
+        wanted |= (kind == one) & (packed["weight"] > 0) if one in _WEIGHED else kind == one
     rows = packed if wanted.all() else packed[wanted]
     if len(kinds) > 1 and len(rows) and (rows["kind"] != rows["kind"][0]).any():
         plain = rows.copy()

@@ -101,7 +101,7 @@ def holdings(connection: Connection, tenant: str, owners: Iterable[int], now: in
     for start in range(0, len(every), _CHUNK):
         where = (e.tenant == tenant) & e.src.in_(every[start : start + _CHUNK]) & e.kind.in_(_HAS)
         query = select(e.src, e.dst, e.kind, e.interaction).join(entities, thing)
-        for row in connection.execute(query.where(where, e.at <= now, e.valid_to > now)):
+        for row in connection.execute(query.where(where, e.weight > 0, e.at <= now, e.valid_to > now)):
             told = row.kind == int(Kind.INTERACTED) or not row.interaction
             source = holding_id(row.src, row.dst) if told else interaction_id(row.interaction)
             found.append(Has(row.src, row.dst, source))

@@ -82,7 +82,7 @@ def _holdings(connection: Connection, tenant: str, sources: Iterable[str]) -> di
         for start in range(0, len(targets), _CHUNK):
             part = e.dst.in_(targets[start : start + _CHUNK])
             query = select(e.dst, e.at, e.valid_to, e.folded).where(e.tenant == tenant, e.src == owner, part)
-            for row in connection.execute(query.where(e.kind == int(Kind.INTERACTED)).order_by(e.at)):
+            for row in connection.execute(query.where(e.kind == int(Kind.INTERACTED), e.weight > 0).order_by(e.at)):
                 over = row.folded and row.valid_to < FOREVER
                 one, key = Held(row.at, row.at if over else row.valid_to), holding_id(owner, row.dst)
                 before = found.get(key)

@@ -109,7 +109,7 @@ def load(connection: Connection, tenant: str) -> Made | None:
 def holdings(connection: Connection, tenant: str, as_of: int | None, now: int) -> tuple[Ids, Ids]:
     """Every pair "somebody holds something", at the present or as of a time; not yet cut to anybody."""
     e = edges.c
-    query = select(e.src, e.dst).where(e.tenant == tenant, e.kind == int(Kind.INTERACTED))
+    query = select(e.src, e.dst).where(e.tenant == tenant, e.kind == int(Kind.INTERACTED), e.weight > 0)
     query = query.where(e.valid_to > now) if as_of is None else query.where(e.at <= as_of, e.valid_to > as_of)
     pairs = np.array([tuple(row) for row in connection.execute(query.distinct())], np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]

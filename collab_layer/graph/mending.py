@@ -127,7 +127,7 @@ def _edges_with_records(here: Any) -> Any:
 
 
 def _counts(row: Any, now: int) -> bool:
-    return row.kind in _HELD and (row.valid_to == FOREVER or (row.valid_to > now and not row.folded))
+    return row.kind in _HELD and row.weight > 0 and (row.valid_to == FOREVER or (row.valid_to > now and not row.folded))
 
 
 def _entities(connection: Connection, tenant: str, ids: set[int]) -> list[int]:

@@ -26,7 +26,8 @@ class Interaction(Value):
         outcome: How it ended, in a few words; becomes the "did" of a lesson.
         at: When it happened. The time of recording if not given.
         key: The caller's idempotency key: the same key of the same actor is stored once.
-        weight: How strong it was, finite and in [0, 1000].
+        weight: How strong it was, finite and in [0, 1000]. With 0 it is told, but the actor holds
+            nothing by it: with `replaces`, so a liking is taken back.
         ref: The memory in a backend that this reports.
         replaces: The id of an earlier interaction of the same actor whose statement no longer
             holds; it held until this one.

@@ -240,6 +240,38 @@ def test_a_withdrawn_liking_is_held_no_more(layer, clock):
     assert "item:dune" in {str(one) for one in layer.neighbors("user:b", as_of=then)[0].shared}
 
 
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_liking_that_became_a_dislike_supports_no_facet_no_evidence_and_no_number(layer, clock, folded):
+    liked: dict[str, str] = {}
+    for who in ("user:a", "user:b", "user:c", "user:me"):
+        layer.grant(who, "tenant", "records")
+        for n in range(3):
+            layer.observe(who, f"item:{n}", verb="liked")
+        if who != "user:me":
+            [liked[who]] = layer.observe(who, "item:gem", verb="liked")
+    layer.drain()
+    if folded:
+        layer.consolidate()
+
+    def told(**more) -> tuple[list[str], int, float]:
+        facets = layer.context("user:me", budget_tokens=2_000, **more).facets
+        [gem] = layer.rank("user:me", ["item:gem"], **more).items
+        lines = [facet.text for facet in facets if "gem" in facet.text and "disliked" not in facet.text]
+        return lines, len(gem.evidence), gem.features.get("popularity", 0.0)
+
+    before, then = told(), clock()
+    assert before[0]
+    assert before[1] == 3
+    clock.advance(days=1)
+    for who, old in liked.items():
+        layer.observe(who, "item:gem", verb="disliked", weight=0.0, replaces=old)
+    assert told() == ([], 0, 0.0)
+    layer.drain()
+    layer.consolidate()
+    assert told() == ([], 0, 0.0)
+    assert told(as_of=then)[1] == 3
+
+
 def test_nobody_replaces_what_somebody_else_said(layer):
     [theirs] = layer.observe("agent:a", text=OLD)
     before = layer.health().counts

@@ -38,7 +38,7 @@ def _edges(store, name, kind, as_of=None, tenant="acme"):
 
 
 def _recomputed(store, name, as_of=None):
-    """The same edges from the interactions alone."""
+    """The same edges from the interactions alone; what has no weight in all is held by nobody."""
     with store.database.read() as connection:
         node = find(connection, "acme", [name])[name]
         rows = connection.execute(select(interactions).where(interactions.c.tenant == "acme")).all()
@@ -47,7 +47,7 @@ def _recomputed(store, name, as_of=None):
         if row.actor == node and row.target is not None and (as_of is None or row.at <= as_of):
             weight, count, last = found.get(row.target, (0.0, 0, 0))
             found[row.target] = (weight + row.weight, count + 1, max(last, row.at))
-    return found
+    return {target: edge for target, edge in found.items() if edge[0] > 0}
 
 
 def _as_dict(edges):
