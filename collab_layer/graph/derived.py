@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Column, Connection, bindparam, delete, func, or_, select, update
 
 from collab_layer.graph import lineage as lineages
-from collab_layer.graph import merged
+from collab_layer.graph import merged, names
 from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
@@ -176,14 +176,22 @@ def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[
     """
     d = derived.c
     found: list[str] = []
-    for key in keys:
-        same = (d.tenant == tenant) & (d.key == key) & (d.kind == FacetKind.FACET.value)
+    salt = names.salt(connection, tenant)
+    clear = {_trace_key(salt, key): key for key in keys}
+    for trace, key in clear.items():
+        same = (d.tenant == tenant) & d.key.in_((key, trace)) & (d.kind == FacetKind.FACET.value)
         newest = select(d.id).where(same).order_by(d.at.desc()).limit(REMEMBERED)
         found += connection.execute(newest).scalars()
     out: dict[str, list[Item]] = {key: [] for key in keys}
     for item in sorted(get(connection, tenant, found).values(), key=lambda item: (-item.at, item.id)):
-        out[item.key].append(item)
+        key = clear.get(item.key, item.key)
+        out[key].append(replace(item, key=key))
     return out
+
+
+def _trace_key(salt: str, key: str) -> str:
+    """What a trace is found by: the key may be the name of something that nobody may be told of any more."""
+    return "trace:" + hashlib.blake2b(key.encode(), key=salt.encode()[:64], digest_size=16).hexdigest()
 
 
 def descendants(connection: Connection, tenant: str, sources: Iterable[str]) -> set[str]:
@@ -229,7 +237,7 @@ def drop(
 ) -> int:
     """Erase items: text, links, lineage and relations go; what they stood for is shown again.
 
-    A facet that was published to others leaves its key, epoch and the *other* principals
+    A facet that was published to others leaves a keyed hash of its key, its epoch and the *other* principals
     behind, so that the next one is not published as a difference of one. How many of `erased` were
     behind it is kept as a number: owners erased as a `whole`, or owners of whom a record was. Lineage stays
     while a copy is to be taken back from a store: so whoever is erased meanwhile waits for it too.
@@ -268,6 +276,12 @@ def _leave_traces(
     d, n = derived.c, lineage.c
     mine = (d.tenant == tenant) & among(connection, d.id, kept)
     values = {"text": "", "links": "[]", "confidence": 0.0, "superseded": ERASED, "made_by": ""}
+    named = connection.execute(select(d.id, d.key).where(mine, or_(d.superseded.is_(None), d.superseded != ERASED)))
+    salt = names.salt(connection, tenant)
+    hashed = [{"this": row.id, "hashed": _trace_key(salt, row.key)} for row in named]
+    if hashed:
+        here = (d.tenant == tenant) & (d.id == bindparam("this"))
+        connection.execute(update(derived).where(here).values(key=bindparam("hashed")), hashed)
     connection.execute(update(derived).where(mine).values(**values))
     theirs = (n.tenant == tenant) & among(connection, n.item, kept)
     if erased:
