@@ -20,6 +20,18 @@ from collab_layer.types.entity import Entity
 
 _CHUNK = 400
 _MENTIONS = (int(Kind.MENTIONS), int(Kind.MENTIONED_BY))
+_E = edges.c
+_HELD = select(_E.id, _E.src, _E.dst, _E.kind, _E.valid_to, _E.folded, _E.interaction).where(
+    _E.tenant == bindparam("tenant"),
+    _E.interaction.in_(bindparam("numbers", expanding=True)),
+    _E.kind.in_(_MENTIONS),
+)
+_NEW = edges.insert()
+_DEGREE = (
+    update(entities)
+    .where(entities.c.tenant == bindparam("whose"), entities.c.id == bindparam("entity"))
+    .values(degree=bindparam("count"), rev=bindparam("now_at"))
+)
 
 
 def links(loaded: Loaded, worded: Worded, ids: Mapping[Entity, int]) -> list[tuple[int, ...]]:
@@ -55,7 +67,7 @@ def write(
                 )  # fmt: skip
         gone += [edge for other, both in before.items() if other not in linked[row] for edge in both]
     if lines:
-        connection.execute(edges.insert(), lines)
+        connection.execute(_NEW, lines)
     _remove(connection, adjacency, tenant, gone)
 
 
@@ -72,22 +84,21 @@ def count_degrees(
 ) -> None:
     """Note how many distinct targets each of some entities has."""
     packed = adjacency.edges(connection, tenant, nodes, now=now)
-    rows: list[dict[str, int]] = []
+    rows: list[dict[str, Any]] = []
     for node in nodes:
-        rows.append({"entity": node, "count": len(pick(packed[node], Kind.INTERACTED, Kind.MENTIONS))})
+        held = pick(packed[node], Kind.INTERACTED, Kind.MENTIONS)
+        rows.append({"whose": tenant, "entity": node, "count": len(held), "now_at": rev})
     if rows:
-        here = (entities.c.tenant == tenant) & (entities.c.id == bindparam("entity"))
-        connection.execute(update(entities).where(here).values(degree=bindparam("count"), rev=rev), rows)
+        connection.execute(_DEGREE, rows)
 
 
 def _held(connection: Connection, loaded: Loaded, numbers: Sequence[int]) -> dict[int, dict[int, list[Any]]]:
     """Mentions of these events: interaction -> other end -> edges in both directions."""
-    e, found = edges.c, dict[int, dict[int, list[Any]]]()
-    entity = loaded.claim.entity
-    columns = (e.id, e.src, e.dst, e.kind, e.valid_to, e.folded, e.interaction)
+    found: dict[int, dict[int, list[Any]]] = {}
+    entity, tenant = loaded.claim.entity, loaded.claim.tenant
     for start in range(0, len(numbers), _CHUNK):
-        mine = (e.tenant == loaded.claim.tenant) & e.interaction.in_(numbers[start : start + _CHUNK])
-        for row in connection.execute(select(*columns).where(mine, e.kind.in_(_MENTIONS))):
+        given = {"tenant": tenant, "numbers": numbers[start : start + _CHUNK]}
+        for row in connection.execute(_HELD, given):
             other = row.dst if row.src == entity else row.src
             found.setdefault(row.interaction, {}).setdefault(other, []).append(row)
     return found

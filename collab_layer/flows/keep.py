@@ -34,8 +34,7 @@ from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import interaction_id, number_of
-from collab_layer.graph.names import Mention, mention
-from collab_layer.graph.store import policy_version
+from collab_layer.graph.names import Mention, Tenant, mention
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.stages import tokens
 from collab_layer.stages.quarantine import quarantined
@@ -54,8 +53,8 @@ def keep(tools: Tools, loaded: Loaded, worded: Worded) -> None:
         StaleLeaseError: Nothing was changed.
     """
     with tools.store.database.write() as connection:
-        _check(tools, connection, loaded)
-        _records(tools, connection, loaded, worded)
+        stands = _check(tools, connection, loaded)
+        _records(tools, connection, loaded, worded, stands)
 
 
 def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = None) -> bool:
@@ -70,11 +69,11 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
     """
     claim, now = loaded.claim, tools.now()
     with tools.store.database.write() as connection:
-        version = _check(tools, connection, loaded)
-        if not _holds(tools, connection, loaded, plan, version):
+        stands = _check(tools, connection, loaded)
+        if not _holds(tools, connection, loaded, plan, stands.policy):
             return False
         if worded is not None:
-            _records(tools, connection, loaded, worded)
+            _records(tools, connection, loaded, worded, stands)
         elif plan.items:
             names.bump(connection, claim.tenant)  # answers kept in memory do not have them yet
         items = evidence.capped(connection, claim.tenant, plan.items, now)
@@ -88,19 +87,18 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
 # -- what must still hold --------------------------------------------------------------
 
 
-def _check(tools: Tools, connection: Connection, loaded: Loaded) -> int:
-    """The version of the grants now; the tenant's row is ours until the commit."""
-    outbox.check(connection, loaded.claim, str(loaded.actor))
+def _check(tools: Tools, connection: Connection, loaded: Loaded) -> Tenant:
+    """Where the tenant stands now; its row is ours until the commit."""
+    stands = outbox.check(connection, loaded.claim, str(loaded.actor))
     tenant, entity = loaded.claim.tenant, loaded.claim.entity
-    version = policy_version(connection, tenant)
-    if version != loaded.policy:
+    if stands.policy != loaded.policy:
         shared = policy.shared(connection, tenant, entity, tools.now())
         if shared != loaded.shared:
             raise StaleLeaseError(str(loaded.actor), "its grants changed; its records are read again")
     ends = spans.ends(connection, tenant, [event.id for event in loaded.events], loaded.refs)
     if any(ends[event.id] != event.followed for event in loaded.events):
         raise StaleLeaseError(str(loaded.actor), "something took the place of its records; they are read again")
-    return version
+    return stands
 
 
 def _holds(tools: Tools, connection: Connection, loaded: Loaded, plan: Plan, version: int) -> bool:
@@ -138,10 +136,10 @@ def _permitted(tools: Tools, connection: Connection, tenant: str, item: Item, no
 # -- cards and edges -------------------------------------------------------------------
 
 
-def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded) -> None:
+def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded, stands: Tenant) -> None:
     tenant, entity, now = loaded.claim.tenant, loaded.claim.entity, tools.now()
     adjacency = tools.store.adjacency
-    ids = _named(tools, connection, loaded, worded)
+    ids = _named(tools, connection, loaded, worded, stands)
     links = edging.links(loaded, worded, ids)
     rows = _changed(tools, connection, loaded, links)
     edging.write(connection, adjacency, loaded, links, rows, now)
@@ -158,12 +156,11 @@ def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worde
         *(target for event in kept if (target := event.target)),
         *(id_ for row in rows for id_ in links[row]),
     }
-    adjacency.fold(connection, tenant, [entity], now=now)
-    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, now=now)
+    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, always=entity, now=now)
     edging.count_degrees(connection, adjacency, tenant, [entity], now, rev)
 
 
-def _named(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded) -> dict[Entity, int]:
+def _named(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded, stands: Tenant) -> dict[Entity, int]:
     """The ids of all that the words name; where others' texts may mean a name too, it is noted."""
     tenant, mentions, wanted = loaded.claim.tenant, dict[Entity, Mention](), dict[Entity, None]()
     for event, topics in zip(loaded.events, worded.topics, strict=True):
@@ -171,7 +168,7 @@ def _named(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded)
             wanted[topic] = None
             if surface is not None:
                 mention(mentions, topic, event.at, surface, by_caller=False)
-    learned = names.learned_since(connection, tenant, loaded.rev)
+    learned = FOREVER if stands.rev == loaded.rev else names.learned_since(connection, tenant, loaded.rev)
     met = names.meet(connection, tenant, wanted, mentions)
     if learned <= max((event.at for event in loaded.events if event.text), default=-1):
         latecomers.note(connection, tenant, learned)  # told by somebody else while these were read

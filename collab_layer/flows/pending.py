@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import policy
+from collab_layer.graph import policy, spans
 from collab_layer.graph.ids import interaction_id
 from collab_layer.graph.known import Known
 from collab_layer.graph.outbox import Claim
-from collab_layer.graph.store import policy_version
-from collab_layer.graph.tables import cards, entities, interactions
+from collab_layer.graph.tables import cards, interactions
 from collab_layer.plugins.specs import LinkRequest
 from collab_layer.stages import link
 from collab_layer.stages.tokens import fold
@@ -30,6 +29,14 @@ from collab_layer.types.entity import Entity
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
+
+_I = interactions.c
+_TOLD = (
+    select(interactions)
+    .where(_I.tenant == bindparam("tenant"), _I.actor == bindparam("actor"))
+    .where(_I.id.in_(bindparam("numbers", expanding=True)))
+    .order_by(_I.id)
+)
 
 
 @dataclass(slots=True)
@@ -127,14 +134,23 @@ def load(tools: Tools, claim: Claim) -> Loaded:
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection, tools.now())  # the names that are known are looked for in the words
-        name = connection.execute(
-            select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == claim.entity)
-        ).scalar()
-        if name is None:
+        if not index.named(claim.entity):
             raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
         events = [_event(row) for row in _rows(connection, claim)]
         shared = policy.shared(connection, tenant, claim.entity, tools.now())
-        return Loaded(claim, Entity.parse(name), events, shared, policy_version(connection, tenant), index.rev)
+        actor = Entity.parse(index.names[claim.entity])
+        loaded = Loaded(claim, actor, events, shared, index.policy, index.rev)
+        if not any(event.backend and event.text is None for event in events):
+            set_ends(connection, loaded, tools.now())
+        return loaded
+
+
+def set_ends(connection: Connection, loaded: Loaded, now: int) -> None:
+    """Note until when each event holds, by all that is told by now."""
+    ends = spans.ends(connection, loaded.claim.tenant, [event.id for event in loaded.events], loaded.refs)
+    for event in loaded.events:
+        event.followed = ends[event.id]
+        event.over = event.followed < FOREVER or event.ends <= now
 
 
 def _rows(connection: Connection, claim: Claim) -> list[Row[Any]]:
@@ -146,8 +162,8 @@ def _rows(connection: Connection, claim: Claim) -> list[Row[Any]]:
         return list(connection.execute(select(interactions).where(where, worded).order_by(i.id)))
     rows: list[Row[Any]] = []
     for start in range(0, len(claim.interactions), 400):
-        part = i.id.in_(claim.interactions[start : start + 400])
-        rows += connection.execute(select(interactions).where(where, part).order_by(i.id)).all()
+        part = {"numbers": claim.interactions[start : start + 400]}
+        rows += connection.execute(_TOLD, {"tenant": claim.tenant, "actor": claim.entity, **part}).all()
     return rows
 
 
@@ -204,7 +220,7 @@ def _topics(tools: Tools, loaded: Loaded, names: Known) -> list[list[tuple[Entit
 
 def _linked(tools: Tools, loaded: Loaded, names: Known, rows: Sequence[int]) -> dict[int, list[Entity]]:
     """Links by the names that were known before, those that may mean all of them in one batch."""
-    every = dict(names.all)
+    every = names.every()
     latest = [row for row in rows if names.said_at(loaded.events[row].at) is names.all]
     requests = [LinkRequest(loaded.actor, loaded.events[row].text or "") for row in latest]
     found = dict(zip(latest, tools.link(requests, every) if requests else [], strict=True))

@@ -100,7 +100,7 @@ def scene(tools: Tools, loaded: Loaded) -> Generator[Scene]:
             readers=readers,
             names=index.names,
             displays=index.displays,
-            delta=policy.sharing(connection, tenant).delta,
+            delta=policy.parsed(index.sharing).delta,
             salt=names.salt(connection, tenant),
             rules=tools.rules.scorer(connection, index).hash[:12],
             policy=index.policy,

@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from collab_layer.errors import BackendError
 from collab_layer.flows.observe import observe_changes, sound
-from collab_layer.flows.pending import Loaded, Pending
+from collab_layer.flows.pending import Loaded, Pending, set_ends
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import spans
 from collab_layer.graph.tables import cards
@@ -39,6 +39,8 @@ async def read_words(tools: Tools, loaded: Loaded) -> Loaded:
     for event in loaded.events:
         if event.backend and event.text is None:
             wanted.setdefault(event.backend, []).append(event)
+    if not wanted:
+        return loaded  # its ends were noted as it was loaded
     failed: dict[str, BackendError] = {}
     newer: list[Change] = []
     for backend, events in wanted.items():
@@ -164,10 +166,7 @@ def _worded(tools: Tools, loaded: Loaded, events: Iterable[Pending]) -> set[int]
 def _set_ends(tools: Tools, loaded: Loaded) -> None:
     now = tools.now()
     with tools.store.database.read() as connection:
-        ends = spans.ends(connection, loaded.claim.tenant, [event.id for event in loaded.events], loaded.refs)
-    for event in loaded.events:
-        event.followed = ends[event.id]
-        event.over = event.followed < FOREVER or event.ends <= now
+        set_ends(connection, loaded, now)
 
 
 __all__ = ["PASTS", "read_words"]

@@ -181,8 +181,9 @@ def unpark(tools: Tools, tenant: str) -> int:
 
 
 def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) -> Claim | None:
-    if not _waiting(tools, tenant):  # most looks find nothing: do not take the write lock
-        return None
+    with tools.store.database.read() as connection:
+        if not outbox.is_waiting(connection, tenant):  # most looks find nothing: do not take the write lock
+            return None
     with tools.store.database.write() as connection:
         return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due, but=but)
 

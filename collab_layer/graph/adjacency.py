@@ -66,7 +66,22 @@ _PACKS = select(_A.node, _A.packed).where(_A.tenant == bindparam("tenant"), _A.n
 _ROWS = select(_E.src, _E.dst, _E.kind, _E.weight, _E.at).where(
     _E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.valid_to > bindparam("now")
 )
+_FOLDABLE = (
+    select(_E.src, _E.id, _E.dst, _E.kind, _E.weight, _E.at, _E.valid_to)
+    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
+    .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
+)
+_FOLDED = (
+    update(edges).where(_E.tenant == bindparam("whose"), _E.id == bindparam("edge")).values(folded=bindparam("packed"))
+)
+_SMALL = 48
+"""Rows up to which merging them one by one is faster than as columns."""
 _DELTAS, _PAST = _ROWS.where(_E.folded == false()), _ROWS.where(_E.at <= bindparam("now"))
+_OPEN = (
+    select(_E.src, _E.dst)
+    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.kind == bindparam("what"))
+    .where(_E.folded == false(), _E.valid_to == FOREVER)
+)
 
 
 class Around:
@@ -142,12 +157,24 @@ class Adjacency:
             moment = {"now": now if as_of is None else as_of}
             fresh: dict[int, list[tuple[Any, ...]]] = {}
             query = _DELTAS if as_of is None else _PAST
-            for src, dst, kind, weight, at in connection.execute(query, {"tenant": tenant, "nodes": part, **moment}):
+            given = {"tenant": tenant, "nodes": part, **moment}
+            for src, dst, kind, weight, at in connection.execute(query, given).all():
                 fresh.setdefault(src, []).append((dst, kind, weight, 1, at))
             for node in part:
                 found[node] = base.get(node) or Around(np.zeros(0, PACKED))
                 if node in fresh:
                     found[node] = Around(_merge(found[node].packed, np.array(fresh[node], PACKED)))
+        return found
+
+    def ends(self, connection: Connection, tenant: str, nodes: Sequence[int], kind: Kind) -> dict[int, list[int]]:
+        """The other ends of open edges of a kind that no weight takes back, in no order; reads no other edges."""
+        found: dict[int, list[int]] = {node: [] for node in nodes}
+        for start in range(0, len(nodes), _CHUNK):
+            part = list(nodes[start : start + _CHUNK])
+            for node, around in self._kept(connection, tenant, part).items():
+                found[node] += around.ends(kind).tolist()
+            for node, other in connection.execute(_OPEN, {"tenant": tenant, "nodes": part, "what": int(kind)}).all():
+                found[node].append(other)
         return found
 
     def _packed(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Packed]:
@@ -156,7 +183,7 @@ class Adjacency:
     def _kept(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Around]:
         found: dict[int, Around] = {}
         missing: dict[int, int] = {}
-        for node, version in connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}):
+        for node, version in connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}).all():
             kept = self._cache.get((tenant, node))
             if kept is not None and kept[0] == version:
                 found[node] = kept[1]
@@ -203,29 +230,36 @@ class Adjacency:
         return out
 
     def fold(
-        self, connection: Connection, tenant: str, nodes: Sequence[int], *, at_least: int = 1, now: int = 0
+        self,
+        connection: Connection,
+        tenant: str,
+        nodes: Sequence[int],
+        *,
+        at_least: int = 1,
+        always: int | None = None,
+        now: int = 0,
     ) -> int:
-        """Pack the deltas of nodes that have at least so many; how many nodes were packed.
+        """Pack the deltas of nodes that have at least so many, or of the one named; how many nodes were packed.
 
         One select tells which rows there are and what they hold; exactly those are merged and
         marked. Rows that ended by `now` are marked too, and merged nowhere; rows that will end
         are left. The tenant's row is taken first, so that two folds never meet.
         """
-        lock(connection, tenant)
+        if connection.dialect.name != "sqlite":  # there the whole database is ours already
+            lock(connection, tenant)
         waiting: dict[int, list[Any]] = {}
-        columns = (edges.c.src, edges.c.id, edges.c.dst, edges.c.kind, edges.c.weight, edges.c.at, edges.c.valid_to)
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            query = select(*columns).where(edges.c.tenant == tenant, edges.c.src.in_(part), _foldable(now))
-            for row in connection.execute(query):
+            for row in connection.execute(_FOLDABLE, {"tenant": tenant, "nodes": part, "now": now}).all():
                 waiting.setdefault(row.src, []).append(row)
-        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least}
+        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least or node == always}
         if not chosen:
             return 0
         base = self._packed(connection, tenant, list(chosen))
         none = np.zeros(0, PACKED)
         packed = {node: _merge(base.get(node, none), _fresh(rows)) for node, rows in chosen.items()}
-        _keep(connection, tenant, packed)
+        for (node, pack), version in zip(packed.items(), _keep(connection, tenant, packed), strict=True):
+            self._remember(tenant, node, version, Around(pack))
         _mark(connection, tenant, [row.id for rows in chosen.values() for row in rows], folded=True)
         return len(chosen)
 
@@ -293,19 +327,20 @@ def _foldable(now: int) -> ColumnElement[bool]:
     return (edges.c.folded == false()) & or_(edges.c.valid_to == FOREVER, edges.c.valid_to <= now)
 
 
-def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> None:
-    rows = [
+def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> list[int]:
+    """Store arrays; the version of each."""
+    rows: list[dict[str, Any]] = [
         # A version that is never met again, also if this is rolled back.
         {"tenant": tenant, "node": node, "version": next_id(), "packed": pack.tobytes()}
         for node, pack in packed.items()
     ]
     upsert(connection, adjacency, rows, update=("version", "packed"))
+    return [row["version"] for row in rows]
 
 
 def _mark(connection: Connection, tenant: str, ids: Sequence[int], *, folded: bool) -> None:
     if ids:
-        here = (edges.c.tenant == tenant) & (edges.c.id == bindparam("edge"))
-        connection.execute(update(edges).where(here).values(folded=folded), [{"edge": id_} for id_ in ids])
+        connection.execute(_FOLDED, [{"whose": tenant, "edge": id_, "packed": folded} for id_ in ids])
 
 
 def _left(connection: Connection, tenant: str, node: int, other: int, kind: int) -> list[tuple[float, int, int]]:
@@ -340,6 +375,8 @@ def _merge(base: Packed, fresh: Packed) -> Packed:
     rows = np.concatenate([base, fresh]) if len(base) else fresh
     if not len(rows):
         return rows
+    if len(rows) <= _SMALL:
+        return _merge_few(rows)
     _, first, inverse = np.unique(_pairs(rows), return_index=True, return_inverse=True)
     out = np.zeros(len(first), PACKED)
     out["dst"], out["kind"] = rows["dst"][first], rows["kind"][first]
@@ -349,6 +386,17 @@ def _merge(base: Packed, fresh: Packed) -> Packed:
     np.maximum.at(last, inverse, rows["last"])
     out["last"] = last
     return out[np.lexsort((out["dst"], -out["last"]))]
+
+
+def _merge_few(rows: Packed) -> Packed:
+    """The same one by one: numpy's fixed costs outweigh so few."""
+    found: dict[tuple[int, int], tuple[float, int, int]] = {}
+    for dst, kind, weight, count, last in rows.tolist():
+        old = found.get((dst, kind))
+        new = (weight, count, last)
+        found[dst, kind] = new if old is None else (old[0] + weight, old[1] + count, max(old[2], last))
+    ordered = sorted(found.items(), key=lambda one: (-one[1][2], one[0]))
+    return np.array([(*pair, *values) for pair, values in ordered], PACKED)
 
 
 def pick(packed: Packed, *kinds: Kind) -> Edges:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, insert, select, tuple_
+from sqlalchemy import Connection, bindparam, delete, insert, select, tuple_
 
 from collab_layer.graph import considered
 from collab_layer.graph.among import among, pages
@@ -30,7 +30,13 @@ from collab_layer.types.time import FOREVER
 MAX_TERMS = 512
 """Distinct terms of one record in the text index; the rest is left out."""
 
-
+_C = cards.c
+_OF_MEMORIES = (
+    select(_C.backend, _C.native_id, _C.id, _C.owner, _C.interaction, _C.version, _C.at, _C.recorded_at, _C.superseded)
+    .where(_C.tenant == bindparam("tenant"), tuple_(_C.backend, _C.native_id).in_(bindparam("refs", expanding=True)))
+    .order_by(_C.at, _C.interaction)
+)
+_NEW = insert(cards)
 Ref = tuple[str, str]
 """Backend and native id: a memory, whatever its versions."""
 
@@ -156,13 +162,14 @@ def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared
         rows.append(_row(tenant, number, draft, old, readable, sum(tf for _, tf in counted), rev, now))
         words += [{"tenant": tenant, "term": term, "card": number, "tf": min(tf, 30_000)} for term, tf in counted]
     if rows:
-        connection.execute(insert(cards), rows)
+        connection.execute(_NEW, rows)
     upsert(connection, terms, words)
 
 
 def moved(connection: Connection, tenant: str, drafts: Sequence[CardDraft]) -> list[OldCard]:
     """Cards of these memories that somebody else had: the store says that they are not that one's any more."""
-    owners = {ref: draft.owner for draft, ref in zip(drafts, _refs(drafts), strict=True)}
+    # What we keep ourselves goes by the id of one interaction, whose actor never changes.
+    owners = {ref: draft.owner for draft, ref in zip(drafts, _refs(drafts), strict=True) if draft.backend}
     held = of_memories(connection, tenant, list(owners))
     return [old for ref, old_cards in held.items() for old in old_cards if old.owner != owners[ref]]
 
@@ -170,14 +177,8 @@ def moved(connection: Connection, tenant: str, drafts: Sequence[CardDraft]) -> l
 def of_memories(connection: Connection, tenant: str, refs: Sequence[Ref]) -> dict[Ref, list[OldCard]]:
     """Every version of the memories with these (backend, native id), oldest first."""
     found: dict[Ref, list[OldCard]] = {}
-    c = cards.c
-    columns = (c.id, c.owner, c.interaction, c.version, c.at, c.recorded_at, c.superseded)
     for start in range(0, len(refs), 200):
-        rows = connection.execute(
-            select(c.backend, c.native_id, *columns)
-            .where(c.tenant == tenant, tuple_(c.backend, c.native_id).in_(list(refs[start : start + 200])))
-            .order_by(c.at, c.interaction)
-        )
+        rows = connection.execute(_OF_MEMORIES, {"tenant": tenant, "refs": list(refs[start : start + 200])})
         for backend, native_id, *values in rows:
             found.setdefault((backend, native_id), []).append(OldCard(*values))
     return found

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Column, Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import BindParameter, Column, Connection, bindparam, delete, func, or_, select, update
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged, names
@@ -33,6 +33,19 @@ REMEMBERED = 64
 """Publications of one facet, by whomever read, that a new one is compared with."""
 _SHOWN = re.compile(f"d[0-9a-f]{{{SHOWN_ID - 1},30}}")
 _CHUNK = 400
+_D = derived.c
+_THIS: BindParameter[str] = bindparam("this")
+_SAME = (_D.owner == bindparam("whose")) & (_D.kind == bindparam("what")) & (_D.key == bindparam("same"))
+_SUPERSEDED = (
+    update(derived)
+    .where(_D.tenant == bindparam("of"), _SAME, _D.id != _THIS, _D.superseded.is_(None))
+    .values(superseded=_THIS)
+)
+_STANDS = (
+    update(derived)
+    .where(_D.tenant == bindparam("of"), _D.id == _THIS, _D.superseded != ERASED, _D.superseded != FORGOTTEN)
+    .values(superseded=None)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +113,12 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
     store(connection, tenant, items)
     if not items:
         return
-    d = derived.c
-    older = (d.owner == bindparam("whose")) & (d.kind == bindparam("what")) & (d.key == bindparam("same"))
-    rows = [{"whose": item.owner, "what": item.kind.value, "same": item.key, "this": item.id} for item in items]
-    connection.execute(
-        update(derived)
-        .where(d.tenant == tenant, older, d.id != bindparam("this"), d.superseded.is_(None))
-        .values(superseded=bindparam("this")),
-        rows,
-    )
-    connection.execute(
-        update(derived)
-        .where(d.tenant == tenant, d.id == bindparam("this"), d.superseded != ERASED, d.superseded != FORGOTTEN)
-        .values(superseded=None),
-        [{"this": item.id} for item in items],
-    )
+    rows = [
+        {"of": tenant, "whose": item.owner, "what": item.kind.value, "same": item.key, "this": item.id}
+        for item in items
+    ]
+    connection.execute(_SUPERSEDED, rows)
+    connection.execute(_STANDS, [{"of": tenant, "this": item.id} for item in items])
 
 
 def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Item]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import BindParameter, Connection, bindparam, select
 
 from collab_layer.graph.adjacency import Kind
 from collab_layer.graph.cards import card_id
@@ -24,6 +24,20 @@ from collab_layer.graph.tables import cards, edges
 from collab_layer.types.time import FOREVER
 
 _CHUNK = 400
+_C = cards.c
+_THESE: BindParameter[Any] = bindparam("these", expanding=True)
+_BY = [
+    (letter, name, select(column, _C.at, _C.valid_to, _C.superseded).where(_C.tenant == bindparam("tenant"), here))
+    for letter, column, name in (("c", _C.id, card_id), ("i", _C.interaction, interaction_id))
+    for here in [column.in_(_THESE)]
+]
+_E = edges.c
+_DONE = (
+    select(_E.dst, _E.at, _E.valid_to, _E.folded)
+    .where(_E.tenant == bindparam("tenant"), _E.src == bindparam("owner"), _E.dst.in_(_THESE))
+    .where(_E.kind == int(Kind.INTERACTED), _E.weight > 0)
+    .order_by(_E.at)
+)
 
 
 class Held(NamedTuple):
@@ -57,22 +71,19 @@ def capped(connection: Connection, tenant: str, items: Sequence[Item], now: int)
 
 def _records(connection: Connection, tenant: str, sources: Iterable[str]) -> dict[str, Held]:
     """Cards by their own ids and by those of the interactions that told of them."""
-    c = cards.c
     found: dict[str, Held] = {}
-    for letter, column, name in (("c", c.id, card_id), ("i", c.interaction, interaction_id)):
+    for letter, name, query in _BY:
         mine = [one for one in sources if one.startswith(letter)]
         numbers = sorted(number for one in mine if (number := number_of(one)) is not None)
         for start in range(0, len(numbers), _CHUNK):
-            query = select(column, c.at, c.valid_to, c.superseded)
-            part = column.in_(numbers[start : start + _CHUNK])
-            for number, at, end, noted in connection.execute(query.where(c.tenant == tenant, part)):
+            given = {"tenant": tenant, "these": numbers[start : start + _CHUNK]}
+            for number, at, end, noted in connection.execute(query, given):
                 found[name(number)] = Held(at, end if noted is None else min(end, noted))
     return found
 
 
 def _holdings(connection: Connection, tenant: str, sources: Iterable[str]) -> dict[str, Held]:
     """Holdings by what was done to the thing and still counts; over at once where nothing does."""
-    e = edges.c
     things: dict[int, list[int]] = {}
     for source in sources:
         owner, _, thing = source[1:].partition(".")
@@ -80,9 +91,8 @@ def _holdings(connection: Connection, tenant: str, sources: Iterable[str]) -> di
     found: dict[str, Held] = {}
     for owner, targets in things.items():
         for start in range(0, len(targets), _CHUNK):
-            part = e.dst.in_(targets[start : start + _CHUNK])
-            query = select(e.dst, e.at, e.valid_to, e.folded).where(e.tenant == tenant, e.src == owner, part)
-            for row in connection.execute(query.where(e.kind == int(Kind.INTERACTED), e.weight > 0).order_by(e.at)):
+            part = {"tenant": tenant, "owner": owner, "these": targets[start : start + _CHUNK]}
+            for row in connection.execute(_DONE, part):
                 over = row.folded and row.valid_to < FOREVER
                 one, key = Held(row.at, row.at if over else row.valid_to), holding_id(owner, row.dst)
                 before = found.get(key)

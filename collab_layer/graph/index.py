@@ -34,6 +34,20 @@ _FETCH = 2_000
 _TENANT = select(tenants.c.rev, tenants.c.generation, tenants.c.policy, tenants.c.sharing).where(
     tenants.c.tenant == bindparam("tenant")
 )
+_C, _E = cards.c, entities.c
+_MET = (
+    select(_E.id, _E.name, _E.kind, _E.display, _E.degree, _E.since, _E.named)
+    .where(_E.tenant == bindparam("tenant"), _E.rev > bindparam("seen"))
+    .order_by(_E.id)
+)
+_BURIED = select(graves.c.card).where(graves.c.tenant == bindparam("tenant"), graves.c.rev > bindparam("seen"))
+_CHANGED = (
+    select(
+        _C.id, _C.owner, _C.at, _C.valid_to, _C.length, _C.thread, _C.vector, _C.embedder, _C.quarantine, _C.superseded
+    )
+    .where(_C.tenant == bindparam("tenant"), _C.rev > bindparam("seen"))
+    .order_by(_C.rev, _C.id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +145,7 @@ class TenantIndex:
         return set(self._columns["owner"].view[over].tolist())
 
     def _take_entities(self, connection: Connection) -> None:
-        e = entities.c
-        changed = connection.execute(
-            select(e.id, e.name, e.kind, e.display, e.degree, e.since, e.named)
-            .where(e.tenant == self.tenant, e.rev > self.rev)
-            .order_by(e.id)
-        )
+        changed = connection.execute(_MET, {"tenant": self.tenant, "seen": self.rev})
         for rows in changed.partitions(_FETCH):
             self._add_entities(rows)
 
@@ -158,18 +167,10 @@ class TenantIndex:
 
     def _take_cards(self, connection: Connection) -> set[int]:
         """Changed cards; the owners concerned."""
-        dead = connection.execute(
-            select(graves.c.card).where(graves.c.tenant == self.tenant, graves.c.rev > self.rev)
-        ).scalars()
+        since = {"tenant": self.tenant, "seen": self.rev}
+        dead = connection.execute(_BURIED, since).scalars()
         touched = {owner for card in dead if (owner := self._bury(card)) is not None}
-        c = cards.c
-        changed = connection.execute(
-            select(
-                c.id, c.owner, c.at, c.valid_to, c.length, c.thread, c.vector, c.embedder, c.quarantine, c.superseded
-            )
-            .where(c.tenant == self.tenant, c.rev > self.rev)
-            .order_by(c.rev, c.id)
-        )
+        changed = connection.execute(_CHANGED, since)
         for rows in changed.partitions(_FETCH):  # vectors are wide: not all of them at once
             touched |= {owner for row in rows if (owner := self._bury(row.id)) is not None}
             self._add(rows)

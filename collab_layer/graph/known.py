@@ -45,6 +45,15 @@ class Known:
         self._held: dict[str, list[_Held]] = {}
         self._first: dict[str, tuple[int, str]] = {}
         self._newest = 0
+        self._changes = 0
+        self._copy: tuple[int, dict[str, Entity]] = (0, {})
+
+    def every(self) -> Mapping[str, Entity]:
+        """A copy of all that stays as it is; made anew only when a name was taken in or dropped."""
+        kept, changes = self._copy, self._changes
+        if kept[0] != changes:
+            kept = self._copy = changes, dict(self.all)
+        return kept[1]
 
     def put(self, name: str, display: str, since: int, named: int) -> None:
         """Take in an entity, or what has changed of it."""
@@ -60,6 +69,7 @@ class Known:
         self._first[name] = since, display
         self._newest = max(self._newest, one.usable)
         self.all[key] = held[0].entity
+        self._changes += 1
 
     def first(self, name: str) -> tuple[int, str] | None:
         """Since when a thing is known, and how it is displayed; None for what is no name."""
@@ -90,6 +100,7 @@ class Known:
             self._held[key], self.all[key] = left, left[0].entity
         else:
             del self._held[key], self.all[key]
+        self._changes += 1
 
 
 class _At(Mapping[str, Entity]):

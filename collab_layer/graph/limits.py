@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from collab_layer.governance.limits import TENANT, Limit
 from collab_layer.graph.adjacency import Kind
@@ -17,10 +17,12 @@ from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import edges, entities, limits
 from collab_layer.types.scope import Level
 
+_ALL = select(limits).where(limits.c.tenant == bindparam("tenant")).order_by(limits.c.team)
+
 
 def of(connection: Connection, tenant: str, now: int) -> list[Limit]:
     """Every limit; the tenant's first, then by team."""
-    rows = connection.execute(select(limits).where(limits.c.tenant == tenant).order_by(limits.c.team)).all()
+    rows = connection.execute(_ALL, {"tenant": tenant}).all()
     teams = [row.team for row in rows if row.team != TENANT]
     members = _members(connection, tenant, teams, now) if teams else {}
     return [_limit(row, members.get(row.team, set())) for row in rows]

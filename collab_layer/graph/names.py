@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, text, update
 
@@ -27,6 +27,20 @@ SALT = "salt"
 _NAMED = entities.c.name.in_(bindparam("names", expanding=True))
 _FIND = select(entities.c.name, entities.c.id).where(entities.c.tenant == bindparam("tenant"), _NAMED)
 _KNOWN = _FIND.add_columns(entities.c.since, entities.c.named, entities.c.display)
+_T = tenants.c
+_STANDS = select(_T.generation, _T.policy, _T.rev).where(_T.tenant == bindparam("tenant"))
+_RAISED = (
+    update(tenants)
+    .where(_T.tenant == bindparam("whose"))
+    .values(rev=_T.rev + 1, next_entity=_T.next_entity + bindparam("made"))
+    .returning(_T.next_entity, _T.rev)
+)
+_SALT = select(settings.c.value).where(settings.c.tenant == bindparam("tenant"), settings.c.name == SALT)
+_LEARNED = select(entities.c.since, entities.c.named).where(
+    entities.c.tenant == bindparam("tenant"),
+    entities.c.rev > bindparam("seen"),
+    entities.c.kind.not_in(sorted(OWNER_KINDS)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,14 @@ class Mention:
     since: int
     display: str
     named: int = FOREVER
+
+
+class Tenant(NamedTuple):
+    """Where a tenant stands: how often something was erased, the version of its grants, its revision."""
+
+    generation: int
+    policy: int
+    rev: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +109,7 @@ def ensure(connection: Connection, tenant: str) -> None:
 
 def salt(connection: Connection, tenant: str) -> str:
     """The tenant's secret for pseudonyms."""
-    found = connection.execute(
-        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == SALT)
-    ).scalar()
+    found = connection.execute(_SALT, {"tenant": tenant}).scalar()
     return found or ""  # a tenant that nothing was written to yet has nobody to name
 
 
@@ -169,9 +189,8 @@ def meet(connection: Connection, tenant: str, wanted: Iterable[Entity], mentions
 
 def learned_since(connection: Connection, tenant: str, rev: int) -> int:
     """From when on names of things may be found that the index of that revision did not have; `FOREVER` if none."""
-    e = entities.c
-    query = select(e.since, e.named).where(e.tenant == tenant, e.rev > rev, e.kind.not_in(sorted(OWNER_KINDS)))
-    return min((min(row.named, row.since + 1) for row in connection.execute(query)), default=FOREVER)
+    found = connection.execute(_LEARNED, {"tenant": tenant, "seen": rev})
+    return min((min(row.named, row.since + 1) for row in found), default=FOREVER)
 
 
 def _rows(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, Any]:
@@ -225,10 +244,16 @@ def _note_earlier(connection: Connection, tenant: str, earlier: list[tuple[Any, 
 
 def lock(connection: Connection, tenant: str) -> int:
     """Take the tenant's row until the commit, before any other lock; the generation it is at."""
-    query = select(tenants.c.generation).where(tenants.c.tenant == tenant)
+    return locked(connection, tenant).generation
+
+
+def locked(connection: Connection, tenant: str) -> Tenant:
+    """The same, and where else the tenant stands."""
+    query = _STANDS
     if connection.dialect.name != "sqlite":  # there the whole database is ours already
         query = query.with_for_update()
-    return connection.execute(query).scalar() or 0
+    row = connection.execute(query, {"tenant": tenant}).first()
+    return Tenant(0, 0, 0) if row is None else Tenant(*row)
 
 
 def share_with_erasure(connection: Connection, tenant: str, *, erasing: bool = False) -> None:
@@ -244,14 +269,9 @@ def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tupl
     Returns:
         The first reserved entity id, and the new revision.
     """
-    raised = (
-        update(tenants)
-        .where(tenants.c.tenant == tenant)
-        .values(rev=tenants.c.rev + 1, next_entity=tenants.c.next_entity + entities_made)
-        .returning(tenants.c.next_entity, tenants.c.rev)
-    )
-    row = connection.execute(raised).first()
+    given = {"whose": tenant, "made": entities_made}
+    row = connection.execute(_RAISED, given).first()
     if row is None:
         ensure(connection, tenant)
-        row = connection.execute(raised).one()
+        row = connection.execute(_RAISED, given).one()
     return row.next_entity - entities_made, row.rev

@@ -13,11 +13,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, false, func, select, true, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, false, func, select, true, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.ids import next_id
-from collab_layer.graph.names import lock
+from collab_layer.graph.names import Tenant, locked
 from collab_layer.graph.tables import outbox, tenants, work
 from collab_layer.types.time import SECOND
 
@@ -26,6 +26,27 @@ OUTAGE_DELAY = 5 * SECOND
 MAX_ATTEMPTS = 5
 MAX_BATCH = 500
 """Interactions of one entity that one claim takes on."""
+
+# Statements of every step are built once: building one costs more than running it.
+_W, _O = work.c, outbox.c
+_WAITS = (_W.tenant == bindparam("tenant")) & (_W.parked == false())
+_NEXT = (
+    select(_W.entity, _W.attempts, _W.refresh, _W.stores)
+    .where(_WAITS, _W.lease_until <= bindparam("now"))
+    .order_by(_W.due, _W.entity)
+    .limit(1)
+)
+_NEXT_DUE = _NEXT.where(_W.due <= bindparam("now"))
+_ANY = select(_W.entity).where(_WAITS).limit(1)
+_THIS = (_W.tenant == bindparam("whose")) & (_W.entity == bindparam("which"))
+_TOKEN = select(_W.token).where(_THIS)
+_LEASE = update(work).where(_THIS).values(token=bindparam("given"), lease_until=bindparam("until"))
+_DONE = delete(work).where(_THIS)
+_MINE = (_O.tenant == bindparam("whose")) & (_O.entity == bindparam("which"))
+_PENDING = select(_O.interaction).where(_MINE).order_by(_O.interaction).limit(MAX_BATCH)
+_LEFT = select(func.count()).where(_MINE)
+_SETTLED = delete(outbox).where(_MINE, _O.interaction.in_(bindparam("these", expanding=True)))
+_GENERATION = select(tenants.c.generation).where(tenants.c.tenant == bindparam("tenant"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,66 +74,43 @@ def claim(
     connection: Connection, tenant: str, now: int, *, ignore_due: bool = False, but: Collection[int] = ()
 ) -> Claim | None:
     """Lease the entity that has waited longest, none of `but`; None if nothing is due."""
-    w = work.c
-    query = (
-        select(w.entity, w.attempts, w.refresh, w.stores)
-        .where(w.tenant == tenant, w.parked == false(), w.lease_until <= now)
-        .order_by(w.due, w.entity)
-        .limit(1)
-    )
+    query = _NEXT if ignore_due else _NEXT_DUE
     if but:
-        query = query.where(w.entity.not_in(list(but)))
-    if not ignore_due:
-        query = query.where(w.due <= now)
+        query = query.where(_W.entity.not_in(list(but)))
     if connection.dialect.name != "sqlite":
         query = query.with_for_update(skip_locked=True)
-    row = connection.execute(query).first()
+    row = connection.execute(query, {"tenant": tenant, "now": now}).first()
     if row is None:
         return None
-    token = next_id()
-    connection.execute(
-        update(work).where(w.tenant == tenant, w.entity == row.entity).values(token=token, lease_until=now + LEASE)
-    )
-    pending = connection.execute(
-        select(outbox.c.interaction)
-        .where(outbox.c.tenant == tenant, outbox.c.entity == row.entity)
-        .order_by(outbox.c.interaction)
-        .limit(MAX_BATCH)
-    ).scalars()
-    generation = connection.execute(select(tenants.c.generation).where(tenants.c.tenant == tenant)).scalar_one()
+    token, this = next_id(), {"whose": tenant, "which": row.entity}
+    connection.execute(_LEASE, {**this, "given": token, "until": now + LEASE})
+    pending = connection.execute(_PENDING, this).scalars()
+    generation = connection.execute(_GENERATION, {"tenant": tenant}).scalar_one()
     only = tuple(json.loads(row.stores)) if row.refresh and row.stores else ()
     return Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, tuple(pending), only)
 
 
-def check(connection: Connection, held: Claim, name: str) -> None:
-    """Refuse to go on when the lease or the generation has moved on.
+def check(connection: Connection, held: Claim, name: str) -> Tenant:
+    """Refuse to go on when the lease or the generation has moved on; where the tenant stands now.
 
     Raises:
         StaleLeaseError: Another worker has it, or something was erased since the claim.
     """
-    generation = lock(connection, held.tenant)  # always before the work row, as writers do
-    query = select(work.c.token).where(work.c.tenant == held.tenant, work.c.entity == held.entity)
-    if connection.dialect.name != "sqlite":
-        query = query.with_for_update()
-    if connection.execute(query).scalar() != held.token:
+    stands = locked(connection, held.tenant)  # always before the work row, as writers do
+    query = _TOKEN if connection.dialect.name == "sqlite" else _TOKEN.with_for_update()
+    if connection.execute(query, {"whose": held.tenant, "which": held.entity}).scalar() != held.token:
         raise StaleLeaseError(name, "another worker has taken it over, or its grants changed")
-    if generation != held.generation:
+    if stands.generation != held.generation:
         raise StaleLeaseError(name, "something was erased meanwhile; it is planned anew")
+    return stands
 
 
 def settle(connection: Connection, held: Claim, now: int) -> None:
     """The claim's interactions are done; what came in meanwhile stays due, what waits for a store a little later."""
+    this = {"whose": held.tenant, "which": held.entity}
     for start in range(0, len(held.interactions), 500):
-        connection.execute(
-            delete(outbox).where(
-                outbox.c.tenant == held.tenant,
-                outbox.c.entity == held.entity,
-                outbox.c.interaction.in_(held.interactions[start : start + 500]),
-            )
-        )
-    left = connection.execute(
-        select(func.count()).where(outbox.c.tenant == held.tenant, outbox.c.entity == held.entity)
-    ).scalar_one()
+        connection.execute(_SETTLED, {**this, "these": held.interactions[start : start + 500]})
+    left = connection.execute(_LEFT, this).scalar_one()
     row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
     again = held.refresh and bool(held.waits)
     if left or again:
@@ -121,7 +119,7 @@ def settle(connection: Connection, held: Claim, now: int) -> None:
         values |= {"stores": json.dumps(held.waits) if again else None}
         connection.execute(update(work).where(row).values(values))
     else:
-        connection.execute(delete(work).where(row))
+        connection.execute(_DONE, this)
 
 
 def release(connection: Connection, held: Claim) -> None:
@@ -160,6 +158,11 @@ def disturb(connection: Connection, tenant: str, entity: int) -> None:
     """Its grants changed: a plan in flight must not be applied, the entity is taken up anew."""
     row = (work.c.tenant == tenant) & (work.c.entity == entity)
     connection.execute(update(work).where(row).values(token=0, lease_until=0))
+
+
+def is_waiting(connection: Connection, tenant: str) -> bool:
+    """Whether any entity waits, due or not, leased or not."""
+    return connection.execute(_ANY, {"tenant": tenant}).first() is not None
 
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:

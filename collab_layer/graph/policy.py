@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience, read_by_others
 from collab_layer.governance.limits import cut
 from collab_layer.graph import limits
-from collab_layer.graph.adjacency import Adjacency, Kind, pick
+from collab_layer.graph.adjacency import Adjacency, Kind
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import ensure
 from collab_layer.graph.tables import cards, grants, tenants, terms, work
@@ -26,6 +26,12 @@ from collab_layer.types.scope import EVERYONE, Level, Reach, Sharing
 from collab_layer.types.time import FOREVER
 
 LEVELS = {"facets": Level.FACETS, "records": Level.RECORDS}
+_G = grants.c
+_ROWS = select(_G.owner, _G.audience, _G.level, _G.purpose, _G.until, _G.denied, _G.created).where(
+    _G.tenant == bindparam("tenant"), _G.revoked.is_(None)
+)
+_ROWS_OF = _ROWS.where((_G.owner == bindparam("owner")) | _G.owner.is_(None))
+_SHARING = select(tenants.c.sharing).where(tenants.c.tenant == bindparam("tenant"))
 POLICY_GRANT = "tenant-policy"
 BLOCK = "b"
 """How the id of a denial begins that only the operator takes back."""
@@ -35,7 +41,7 @@ NOBODY = -1
 
 def sharing(connection: Connection, tenant: str) -> Sharing:
     """The tenant's policy; private for a tenant that is not known."""
-    return parsed(connection.execute(select(tenants.c.sharing).where(tenants.c.tenant == tenant)).scalar())
+    return parsed(connection.execute(_SHARING, {"tenant": tenant}).scalar())
 
 
 @lru_cache(maxsize=64)
@@ -63,15 +69,10 @@ def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) 
 
 def rows(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[GrantRow]:
     """The grants not revoked, as the limits of today allow them; of one owner and the tenant, if an owner is named."""
-    g = grants.c
-    query = select(g.owner, g.audience, g.level, g.purpose, g.until, g.denied, g.created).where(
-        g.tenant == tenant, g.revoked.is_(None)
-    )
-    if owner is not None:
-        query = query.where((g.owner == owner) | g.owner.is_(None))
+    query, given = (_ROWS, {}) if owner is None else (_ROWS_OF, {"owner": owner})
     found = [
         GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created)
-        for row in connection.execute(query)
+        for row in connection.execute(query, {"tenant": tenant, **given})
     ]
     return cut(limits.of(connection, tenant, now), found) if found else found
 
@@ -96,11 +97,10 @@ def readers(
     names: Sequence[str] | Mapping[int, str],
 ) -> list[Reader]:
     """Who these entities are to grants: themselves, their kind, and the groups they are in now."""
-    around = adjacency.edges(connection, tenant, ids)
+    groups = adjacency.ends(connection, tenant, ids, Kind.MEMBER_OF)
     out: list[Reader] = []
     for id_ in ids:
-        groups = pick(around[id_], Kind.MEMBER_OF).ids.tolist()
-        known: set[str] = {names[int(group)] for group in groups}
+        known: set[str] = {names[group] for group in groups[id_]}
         kind = names[id_].partition(":")[0]
         out.append(Reader(id_, frozenset({names[id_], f"kind:{kind}", *known}), purpose))
     return out

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, tuple_, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, select, tuple_, update
 
 from collab_layer.graph import derived
 from collab_layer.graph.adjacency import Adjacency, Kind
@@ -34,6 +34,13 @@ from collab_layer.types.time import FOREVER
 _CHUNK = 200
 _LASTING = (int(Kind.MEMBER_OF), int(Kind.HAS_MEMBER))
 """Edges that end by an event of their own."""
+_I = interactions.c
+_THESE: BindParameter[Any] = bindparam("these", expanding=True)
+_REPLACED = (
+    select(_I.replaces, func.min(_I.at))
+    .where(_I.tenant == bindparam("tenant"), _I.replaces.in_(_THESE))
+    .group_by(_I.replaces)
+)
 Ref = tuple[str, str]
 Told = tuple[str, str, int]
 """Backend, native id, and who told of it."""
@@ -52,10 +59,9 @@ def ends(
     """
     wanted = sorted(set(numbers))
     found = dict.fromkeys(wanted, FOREVER)
-    i = interactions.c
     for part in _parts(wanted):
-        replaced = select(i.replaces, func.min(i.at)).where(i.tenant == tenant, i.replaces.in_(part))
-        found.update((number, at) for number, at in connection.execute(replaced.group_by(i.replaces)))
+        rows = connection.execute(_REPLACED, {"tenant": tenant, "these": part})
+        found.update((number, at) for number, at in rows)
     memories = _refs_of(connection, tenant, wanted) if refs is None else refs
     for number, end in of_memories(connection, tenant, memories).items():
         if number in found:

@@ -130,3 +130,46 @@ def test_links_are_kept_with_their_interaction(store):
         ids = find(connection, "acme", ["topic:t", "topic:u"])
         links = connection.execute(select(interactions.c.links)).scalar()
     assert set(json.loads(links)) == set(ids.values())
+
+
+def test_a_node_is_packed_the_same_few_or_many_events_at_once(tmp_path):
+    """Sixty things, some met again, in one fold of all and in a fold after every few."""
+    batch = [
+        Interaction(actor="user:u", target=f"item:{at % 60}", at=START + timedelta(days=at % 7), weight=1 + at % 3)
+        for at in range(150)
+    ]
+    packed = []
+    for name, size in (("many.db", 150), ("few.db", 10)):
+        store = GraphStore.open(str(tmp_path / name), embedder="test", dim=8)
+        try:
+            for start in range(0, len(batch), size):
+                _observe(store, batch[start : start + size])
+                with store.database.write() as connection:
+                    store.adjacency.fold(connection, "acme", list(find(connection, "acme", ["user:u"]).values()))
+            packed.append(_as_dict(_edges(store, "user:u", Kind.INTERACTED)))
+            assert packed[-1] == _recomputed(store, "user:u")
+        finally:
+            store.close()
+    assert packed[0] == packed[1]
+
+
+def test_a_fold_that_is_taken_back_is_not_remembered(store):
+    _observe(store, [Interaction(actor="user:u", target="item:a", at=START)])
+    before = _as_dict(_edges(store, "user:u", Kind.INTERACTED))
+    with store.database.engine.connect() as connection:
+        node = find(connection, "acme", ["user:u"])["user:u"]
+        assert store.adjacency.fold(connection, "acme", [node]) == 1
+        connection.rollback()
+    assert _as_dict(_edges(store, "user:u", Kind.INTERACTED)) == before
+
+
+def test_the_teams_of_a_member_are_the_same_before_and_after_a_fold(store):
+    _observe(store, [Interaction(actor="user:u", target="team:a", verb="joined", at=START)])
+    _observe(store, [Interaction(actor="user:u", target="item:a", at=START)])
+    seen = []
+    for _ in range(2):
+        with store.database.write() as connection:
+            ids = find(connection, "acme", ["user:u", "team:a"])
+            seen.append(store.adjacency.ends(connection, "acme", [ids["user:u"]], Kind.MEMBER_OF))
+            store.adjacency.fold(connection, "acme", [ids["user:u"]])
+    assert seen == [{ids["user:u"]: [ids["team:a"]]}] * 2
