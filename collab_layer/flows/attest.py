@@ -82,6 +82,8 @@ def issue(
     id_, salt, now = "r" + secrets.token_hex(16), secrets.token_hex(16), tools.now()
     receipts.await_retractions(connection, tenant, id_, removed.ids.get("derived", ()))
     receipts.await_erasure(connection, tenant, id_, owed)
+    if removed.rows:
+        receipts.await_file(connection, tenant, [id_])
     pending = receipts.outstanding(connection, tenant, id_)
     stores: dict[str, Outcome] = dict.fromkeys(unable, "unable")
     stores.update((one.backend, "pending") for one in owed)

@@ -21,10 +21,10 @@ from time import perf_counter
 from sqlalchemy import Connection, select
 
 from collab_layer.errors import CollabError, StoreConflictError
-from collab_layer.flows import tidying
+from collab_layer.flows import scrub, tidying
 from collab_layer.flows.tidying import Plan
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import mending, names, nights, upkeep
+from collab_layer.graph import mending, names, nights, receipts, upkeep
 from collab_layer.graph.nights import EDGES, ITEMS, Night
 from collab_layer.graph.tables import tenants
 from collab_layer.plugins.specs import Event
@@ -258,8 +258,9 @@ def _finish(tools: Tools, run: Run) -> None:
         with tools.store.database.write() as connection:
             nights.finish(connection, run.tenant, run.night)
             upkeep.note(connection, run.tenant, counts, now)
-        if counts.get("expired"):
-            tools.store.database.compact()  # deleted words leave the log too
+            if counts.get("expired"):
+                receipts.await_file(connection, run.tenant)  # deleted words leave every byte
+        scrub.at_once(tools)
     run.over = True
 
 

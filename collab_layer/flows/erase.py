@@ -1,8 +1,8 @@
 """What is to be forgotten to a signed receipt: one transaction, descendants included.
 
 The generation fence makes every plan that was in flight start over; every process reloads
-its index at its next read; the write-ahead log is folded, so that erased bytes leave the
-files.
+its index at its next read; the file is written anew, so that erased bytes leave it, and until
+then the receipt is pending.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, insert, select
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import attest, share, sources
+from collab_layer.flows import attest, scrub, share, sources
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import aliases, derived, foreign, merged, names, spans
+from collab_layer.graph import aliases, derived, foreign, merged, names, receipts, spans
 from collab_layer.graph.cards import card_id, of_memories
 from collab_layer.graph.derived import Item
 from collab_layer.graph.erasing import (
@@ -89,6 +89,7 @@ def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[s
             for _, _, owner in found
         ]
         connection.execute(insert(removals), rows)
+        receipts.await_file(connection, tenant)
     return len(numbers)
 
 
@@ -114,7 +115,7 @@ def _forget(
         mine = None if scope.principal is None else _mine(connection, scope)
         owed, unable = sources.owed(tools, tenant, what, removed, mine) if source else ([], [])
         id_ = attest.issue(connection, tools, tenant, subject, removed, owed=owed, unable=unable, generation=generation)
-    tools.store.database.compact()
+    scrub.at_once(tools)
     return id_
 
 
@@ -131,7 +132,7 @@ def _influence(tools: Tools, scope: Scope, entity: Entity, block: bool) -> Erasu
                 share.block(tools, connection, tenant, one)
             influence_gone(connection, tenant, one, removed)
         id_ = attest.issue(connection, tools, tenant, str(entity), removed, action="influence", generation=generation)
-    tools.store.database.compact()
+    scrub.at_once(tools)
     return attest.signed(tools, tenant, id_)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from collab_layer.errors import InputError, NotPermittedError, UnknownIdError
-from collab_layer.flows import attest, share
+from collab_layer.flows import attest, scrub, share
 from collab_layer.flows.share import audience_name, note
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.limits import check
@@ -90,7 +90,7 @@ def _withdraw(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
         notices_gone(connection, scope.tenant, [id_], removed)
         note(connection, scope, found.owner, "withdraw", id_, now)
         receipt = attest.issue(connection, tools, scope.tenant, id_, removed, action="revoke")
-    tools.store.database.compact()
+    scrub.at_once(tools)
     return attest.signed(tools, scope.tenant, receipt)
 
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from sqlalchemy import Connection, insert
 
 from collab_layer.errors import InputError, InvalidEntityError, NotPermittedError, UnknownIdError
-from collab_layer.flows import attest
+from collab_layer.flows import attest, scrub
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import GrantRow, audience, read_by_others
 from collab_layer.governance.limits import check
-from collab_layer.graph import derived, limits, merged, names, notices, outbox, policy
+from collab_layer.graph import derived, limits, merged, names, notices, outbox, policy, receipts
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.erasing import Removed, notices_gone, withdrawn
 from collab_layer.graph.ids import next_id
@@ -158,7 +158,7 @@ def _revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
             removed.add("texts", len(lost))
             _withdraw(tools, connection, tenant, owner, now, removed)
         receipt = attest.issue(connection, tools, tenant, id_, removed, action="revoke")
-    tools.store.database.compact()
+    scrub.at_once(tools)
     return attest.signed(tools, tenant, receipt)
 
 
@@ -249,6 +249,7 @@ def _lapse(tools: Tools, tenant: str) -> int:
                 outbox.disturb(connection, tenant, owner)
         if over:
             notices_gone(connection, tenant, over)
+            receipts.await_file(connection, tenant)
     return len(ended) + len(over)
 
 

@@ -138,6 +138,7 @@ def _settle(tools: Tools, tenant: str, rows: Sequence[Owed], refs: Sequence[Memo
         if back:
             fence(connection, tenant)
             interactions_gone(connection, tools.store.adjacency, tenant, back, Removed(), tools.now())
+            receipts.await_file(connection, tenant, receipts.waiting_for(connection, tenant, rows))
         receipts.erased(connection, tenant, rows, partly=partly)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
-from collab_layer.flows import attest, passing, sources
+from collab_layer.flows import attest, passing, scrub, sources
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.learning import Learning
 from collab_layer.flows.nightly import Nightly
@@ -97,10 +97,10 @@ async def drain(tools: Tools, tenant: str) -> int:
     while await _deliver(tools, tenant):
         pass
     await sources.erase(tools, tenant)
+    await tools.in_thread(tools.log.prune, tenant, tools.now())
+    await tools.in_thread(scrub.scrub, tools)
     while await attest.settle(tools, tenant):
         pass
-    await tools.in_thread(tools.log.prune, tenant, tools.now())
-    await tools.in_thread(_compact, tools)
     return total
 
 
@@ -134,7 +134,7 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
             if not busy:
-                await tools.in_thread(_compact, tools)
+                await tools.in_thread(scrub.scrub, tools)
                 for name in served:
                     busy |= await sources.erase(tools, name) > 0
                     busy |= await attest.settle(tools, name) > 0
@@ -198,11 +198,6 @@ def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
         return 0
     with tools.store.database.write() as connection:
         return adjacency.fold(connection, tenant, nodes, at_least=at_least, now=now)
-
-
-def _compact(tools: Tools) -> None:
-    if tools.store.database.uncompacted:
-        tools.store.database.compact()
 
 
 def _waiting(tools: Tools, tenant: str) -> int:

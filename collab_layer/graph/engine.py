@@ -11,7 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,9 @@ class Database:
         self.label = self.url.database if self.sqlite else self.url.render_as_string(hide_password=True)
         self.durable = durable
         self.uncompacted = False
-        """Erased bytes may still lie in the write-ahead log."""
+        """Replaced bytes may still lie in the write-ahead log."""
+        self.rebuilt_for: frozenset[tuple[str, str]] = frozenset()
+        """Erasures, as (tenant, receipt), whose bytes are in the file no more, and perhaps in the log."""
         self._writing = threading.RLock()
         try:
             self.engine = self._engine()
@@ -104,7 +106,7 @@ class Database:
         self.engine.dispose()
 
     def compact(self) -> bool:
-        """Fold the write-ahead log into the file, so that erased bytes leave it too (SQLite).
+        """Fold the write-ahead log into the file, so that replaced bytes leave it too (SQLite).
 
         Whoever reads just now keeps the log alive; then the next `drain`, an idle worker or
         the closing of the last connection folds it. Whether it worked.
@@ -117,6 +119,26 @@ class Database:
             connection.exec_driver_sql(f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}")
         self.uncompacted = bool(busy)
         return not busy
+
+    def rebuild(self) -> None:
+        """Write the file anew from its rows (SQLite); `compact` then takes the old bytes out of the log.
+
+        `secure_delete` overwrites rows where they lie now. Where SQLite had moved them from, as pages were
+        split and packed, it leaves a copy that no row points to. Reading goes on meanwhile; writers wait.
+        """
+        if not self.sqlite:
+            return
+        with self._writing, self._translated(), closing(self._own_connection()) as connection:
+            connection.execute("PRAGMA secure_delete=ON")
+            connection.execute("VACUUM")
+
+    def size(self) -> int:
+        """Bytes of the file (SQLite), without the log."""
+        return Path(str(self.url.database)).stat().st_size if self.sqlite else 0
+
+    def _own_connection(self) -> sqlite3.Connection:
+        """Outside of the pool: what is rebuilt lies in a temporary file meanwhile, not in memory."""
+        return sqlite3.connect(str(self.url.database), timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
     @contextmanager
     def _translated(self) -> Generator[None]:

@@ -14,13 +14,16 @@ from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, l
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.graph.among import among, pages
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import awaiting, deliveries, receipts
 from collab_layer.types.erasure import ErasureReceipt, Outcome
 from collab_layer.types.time import micros
 
 UNSIGNED, PENDING, COMPLETE = "unsigned", "pending", "complete"
-RETRACT, ERASE, OWNER, PARTLY = "retract", "erase", "owner", "partly"
-"""What is awaited: a derived item taken back from a store; a record erased there; all of an owner.
+RETRACT, ERASE, OWNER, PARTLY, FILE = "retract", "erase", "owner", "partly", "file"
+"""What is awaited: a derived item taken back from a store; a record erased there; all of an owner; our own
+file written anew, since SQLite leaves copies of rows that it moved.
 
 `partly-…` is waited for no more: the store erased what it can, and says that it keeps something.
 """
@@ -56,6 +59,40 @@ def await_erasure(connection: Connection, tenant: str, id_: str, owed: Iterable[
     rows = [{"tenant": tenant, "receipt": id_, **one._asdict()} for one in owed]
     if rows:
         connection.execute(insert(awaiting), rows)
+
+
+def await_file(connection: Connection, tenant: str, ids: Iterable[str] = ()) -> None:
+    """Have receipts wait until no byte of our file is left of what is erased (SQLite).
+
+    Without any the file is written anew just the same: what was erased has no receipt.
+    """
+    if connection.dialect.name == "sqlite":
+        of = list(ids) or [f"x{next_id()}"]
+        rows = [{"tenant": tenant, "receipt": id_, "kind": FILE, "backend": "", "ref": ""} for id_ in of]
+        upsert(connection, awaiting, rows)
+
+
+def file_owed(connection: Connection) -> frozenset[tuple[str, str]]:
+    """Receipts of every tenant that wait for our file, as (tenant, id)."""
+    a = awaiting.c
+    rows = connection.execute(select(a.tenant, a.receipt).where(a.kind == FILE))
+    return frozenset((row.tenant, row.receipt) for row in rows)
+
+
+def file_done(connection: Connection, done: Iterable[tuple[str, str]]) -> None:
+    """Note that these wait for our file no more."""
+    a = awaiting.c
+    for tenant, id_ in done:
+        connection.execute(delete(awaiting).where(a.tenant == tenant, a.receipt == id_, a.kind == FILE))
+
+
+def waiting_for(connection: Connection, tenant: str, done: Sequence[Owed]) -> set[str]:
+    """Receipts that wait for any of these at a store."""
+    a, found = awaiting.c, set[str]()
+    for one in done:
+        mine = (a.tenant == tenant) & (a.kind == one.kind) & (a.backend == one.backend) & (a.ref == one.ref)
+        found.update(connection.execute(select(a.receipt).where(mine)).scalars())
+    return found
 
 
 def owed(connection: Connection, tenant: str, backend: str, most: int) -> list[Owed]:
@@ -156,4 +193,4 @@ def _open(tenant: str) -> Select[tuple[str]]:
     """What still holds receipts up."""
     a, d = awaiting.c, deliveries.c
     there = exists().where(d.tenant == a.tenant, d.item == a.ref, d.backend == a.backend, d.state == "retracting")
-    return select(a.ref).where(a.tenant == tenant, or_(a.kind.in_((ERASE, OWNER)), there))
+    return select(a.ref).where(a.tenant == tenant, or_(a.kind.in_((ERASE, OWNER, FILE)), there))

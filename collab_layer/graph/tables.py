@@ -378,7 +378,7 @@ receipts = _table(
 awaiting = _table(
     "awaiting",
     Column("receipt", String(64), primary_key=True),
-    Column("kind", String(16), primary_key=True),  # retract: a derived item; erase: a record; owner: all of one
+    Column("kind", String(16), primary_key=True),  # retract: an item; erase: a record; owner: all of one; file: ours
     Column("backend", Text, primary_key=True),
     Column("ref", Text, primary_key=True),
 )

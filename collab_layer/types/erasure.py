@@ -38,7 +38,7 @@ class ErasureReceipt(Value):
         id: Opaque id of the receipt.
         action: What was asked for.
         revision: 1 as issued, 2 once what was pending is done.
-        status: `pending` while copies in stores are still to be removed.
+        status: `pending` while copies in stores, or bytes of our file, are still to be removed.
         at: When it was committed.
         completed: When the last copy was removed; None while pending.
         salt: Goes before every id that is hashed, 32 hexadecimal digits.
@@ -49,7 +49,7 @@ class ErasureReceipt(Value):
         generation: The fence: work planned before it is dropped.
         stores: Of the owner's own stores that were to erase too, by name: `erased`; `pending`; `partly`,
             it says that it keeps something; `unable`, it promises no erasure.
-        pending: Copies in stores that a worker still has to remove.
+        pending: Copies in stores that a worker still has to remove; our own file counts as one.
         key: Public key of who signed, 32 bytes in base64.
         signature: Ed25519 over all other fields, 64 bytes in base64; None until it is signed.
     """

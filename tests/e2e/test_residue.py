@@ -9,6 +9,10 @@ import pytest
 
 from collab_layer import CollabLayer, Sharing
 from collab_layer.config import Settings
+from collab_layer.errors import StoreFullError
+from collab_layer.flows import scrub
+from collab_layer.graph.engine import Database
+from collab_layer.receipts import verify_receipt
 
 SECRET = "zanzibarpassphrase"
 
@@ -38,11 +42,15 @@ def test_they_also_leave_while_another_process_was_reading(layer, tmp_path, sqli
     reader = sqlite3.connect(tmp_path / "collab.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM cards").fetchall()
-    layer.forget("user:ann")
+    first = layer.forget("user:ann")
+    assert (first.status, first.pending, first.completed) == ("pending", 1, None)
     reader.execute("ROLLBACK")
     reader.close()
     layer.drain()
     assert residue(tmp_path) == []
+    receipt = layer.receipt(first.id)
+    assert (receipt.status, receipt.pending, receipt.revision) == ("complete", 0, 2)
+    assert verify_receipt(receipt.model_dump_json(), layer.receipt_key()) == receipt
 
 
 def test_the_log_of_what_was_told_and_the_receipt_hold_nothing_of_them(layer, tmp_path):
@@ -65,3 +73,27 @@ def test_what_was_held_back_and_dropped_leaves_the_files(layer, tmp_path):
     [held] = layer.quarantined()
     layer.drop_quarantined(held.id)
     assert residue(tmp_path) == []
+
+
+def test_a_large_file_is_written_anew_by_a_worker_and_receipts_wait_for_it(layer, tmp_path, sqlite_url, monkeypatch):
+    monkeypatch.setattr(scrub, "AT_ONCE_BYTES", 0)
+    first = layer.forget("user:ann")
+    assert first.status == "pending"
+    layer.close()
+    with CollabLayer.open(sqlite_url, settings=Settings(worker=False)) as again:
+        again.drain()
+        assert residue(tmp_path) == []
+        assert again.receipt(first.id).status == "complete"
+
+
+def test_a_file_that_cannot_be_written_anew_leaves_the_receipt_pending_and_says_why(layer, monkeypatch, caplog):
+    def full(database):
+        raise StoreFullError(str(database.label), "the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "rebuild", full)
+        first = layer.forget("user:ann")
+    assert first.status == "pending"
+    assert "the disk is full" in caplog.text
+    layer.drain()
+    assert layer.receipt(first.id).status == "complete"
