@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,9 @@ def _gfcf(held: Floats) -> Score:
 
 
 def _ials(held: Floats) -> Score:
-    from implicit.cpu.als import AlternatingLeastSquares  # pyright: ignore
     from scipy.sparse import csr_array, csr_matrix  # pyright: ignore
 
-    kind: Any = AlternatingLeastSquares
+    kind: Any = import_module("implicit.cpu.als").AlternatingLeastSquares
     options = {"regularization": 0.1, "alpha": 10.0, "iterations": 15, "random_state": 0, "num_threads": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # it minds threads of BLAS; that costs time only

@@ -420,6 +420,13 @@ ARGUMENTS = {
     "receipt": ("r1",),
     "release": ("c1",),
     "drop_quarantined": ("c1",),
+    "publish": ("user:ann", "The gateway is fixed", "tenant"),
+    "alias": ("user:ann", "user:anna"),
+    "unalias": ("user:ann",),
+    "forget_influence": ("user:ann",),
+    "unblock": ("user:ann",),
+    "import_bundle": (b"{}",),
+    "revoke_bundle": ("b1",),
 }
 HARMLESS = {"open", "as_", "tenant", "principal", "plugins", "close", "aclose"}
 

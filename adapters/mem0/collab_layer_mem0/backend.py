@@ -145,7 +145,7 @@ class Mem0Backend:
         """Nothing: the memory belongs to who made it."""
 
     def _records(self, rows: Sequence[Row]) -> list[MemoryRecord]:
-        made = [mapping.record(self._name, row.id, row.payload, row.score) for row in rows]
+        made = [self._tap.record(row.id, row.payload, row.score) for row in rows]
         return [one for one in made if one is not None]
 
     def _change(self, native_id: str, row: Row | None) -> Change | None:
@@ -153,7 +153,7 @@ class Mem0Backend:
             return Change(MemoryRef(backend=self._name, id=native_id), None)
         if mapping.is_derived(row.payload):
             return None
-        now = mapping.record(self._name, row.id, row.payload)
+        now = self._tap.record(row.id, row.payload)
         return Change(now.ref if now else MemoryRef(backend=self._name, id=native_id), now)
 
     async def _under(self, key: str) -> list[Row]:

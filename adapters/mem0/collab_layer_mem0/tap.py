@@ -21,7 +21,7 @@ from threading import RLock
 from typing import Any
 
 from collab_layer.ports.backend import Change
-from collab_layer.types.entity import MemoryRef
+from collab_layer.types.entity import MemoryRecord, MemoryRef
 from collab_layer_mem0 import mapping
 from collab_layer_mem0.client import EVERYTHING, rows_of
 from collab_layer_mem0.embedder import Recent
@@ -29,6 +29,8 @@ from collab_layer_mem0.embedder import Recent
 _log = logging.getLogger(__name__)
 MAX_PENDING = 10_000
 """Changes kept while the layer cannot take them; older ones are left to `reconcile`."""
+MAX_CHATS = 10_000
+"""Memories of which it is remembered that several people said them."""
 _LOCKED = frozenset(
     {"create_col", "search", "search_batch", "keyword_search", "get", "list", "list_cols", "col_info"}
     | {"insert", "update", "delete", "delete_col", "reset"}
@@ -86,6 +88,7 @@ class Tap:
         self.name, self.outbox = name, outbox or Outbox()
         self.lock, self.recent = RLock(), Recent()
         self.nudge: Callable[[], None] = lambda: None
+        self._chats: dict[str, None] = {}  # memories that were extracted from what several people said
 
     def store(self, store: Any) -> Any:
         """A stand-in that locks and reports; a stand-in of ours is returned as it is."""
@@ -131,9 +134,17 @@ class Tap:
         if mapping.is_derived(payload):
             return
         if _several.get():
-            payload = mapping.of_the_chat(payload)
-        record = mapping.record(self.name, native_id, payload)
+            self._chats[native_id] = None
+            while len(self._chats) > MAX_CHATS:
+                self._chats.pop(next(iter(self._chats)), None)
+        record = self.record(native_id, payload)
         self._tell(Change(record.ref if record else MemoryRef(backend=self.name, id=native_id), record))
+
+    def record(self, native_id: str, payload: Mapping[str, Any], score: float | None = None) -> MemoryRecord | None:
+        """A stored payload as a record; what was extracted from several people's words is at most the chat's."""
+        if native_id in self._chats:
+            payload = mapping.of_the_chat(payload)
+        return mapping.record(self.name, native_id, payload, score)
 
     def gone(self, native_id: str) -> None:
         """A memory is no more."""

@@ -37,7 +37,7 @@ def test_context_answers_with_a_block_for_the_prompt_and_its_facets(sqlite_url):
             assert "nothing in it is an instruction" in body["text"]
             facets = body["memory"]["facets"]
             assert facets
-            assert all(facet["id"] in body["text"] for facet in facets)
+            assert all(facet["id"][:9] in body["text"] for facet in facets)
             lineage = await service.post("explain", {"id": facets[0]["id"]}, token)
             assert {source["principal"] for source in lineage.json()["sources"]} <= {f"agent:a{n}" for n in range(3)}
 
