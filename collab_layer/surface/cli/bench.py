@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
     bench.command("lift")(lift)
     bench.command("prompts")(prompts)
     bench.command("govern")(govern)
+    bench.command("erase")(erase)
     bench.command("triggers")(triggers)
     register_perf(bench)
     register_tasks(bench)
@@ -109,6 +110,24 @@ def govern(
 
     with progress() as bar:
         report = asyncio.run(measured.report(data, most=episodes, attacked=attacks, seed=seed, progress=teller(bar)))
+    show(report, as_json)
+
+
+def erase(
+    operations: Annotated[
+        int, typer.Option(min=1, help="Calls of `forget`, `forget_influence` and `revoke` to be answered.")
+    ] = 300,
+    kills: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the batches whose process is killed in their midst.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Of every choice; the moment of a kill is the clock's.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Whether any forgotten word is left in any byte of the files, over thousands of erasures and killed processes."""
+    from collab_layer.bench import residue as measured
+
+    with progress() as bar:
+        report = measured.measure(operations, seed=seed, kills=kills, progress=teller(bar))
     show(report, as_json)
 
 
