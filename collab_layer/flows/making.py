@@ -6,7 +6,7 @@ Out:  `Made` pairs: the facet as its reader sees it, and the item to store for i
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log1p
 
@@ -117,13 +117,8 @@ class Maker:
         )
         if self.query:
             # What one record alone says is already there as its lesson.
-            beside = self._beside(read, displays)
-            drafts = [
-                draft
-                for draft in drafts
-                if len(self.reading.parties(draft.contributors)) > 1 and self._relevant(draft, displays, beside)
-            ]
-            drafts = drafts[:MAX_FACETS]
+            several = [draft for draft in drafts if len(self.reading.parties(draft.contributors)) > 1]
+            drafts = self._answering(several, displays)[:MAX_FACETS]
         free = [draft for draft in drafts if not self._distilled(draft)]
         return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)])
 
@@ -230,27 +225,24 @@ class Maker:
     def _distilled(self, draft: Draft) -> bool:
         return any(self.reading.audience.level(owner) < Level.RECORDS for owner in draft.contributors)
 
-    def _relevant(self, draft: Draft, displays: Mapping[int, str], beside: Container[int]) -> bool:
-        """Whether a facet belongs to the query: by its own words, or what it names goes with what the query names.
+    def _answering(self, drafts: Sequence[Draft], displays: Mapping[int, str]) -> list[Draft]:
+        """Facets that belong to the query, by their own words.
 
-        A distilled facet that names only what was asked about tells nothing.
+        Distilled ones name one thing each: where one of them names what was asked about, the others of
+        this neighbourhood go with it, and come first, for it tells nothing that the question did not say.
+        Which they are rests on what distilled facets name alone, never on who holds two things together.
         """
         wanted = set(terms(self.query or ""))
-        named = {term for link in draft.links for term in terms(displays.get(link, ""))}
-        if self._distilled(draft):
-            return not named <= wanted and (bool(wanted & named) or any(link in beside for link in draft.links))
-        return bool(wanted & (named | set(terms(draft.text))))
 
-    def _beside(self, read: Sequence[Snippet], displays: Mapping[int, str]) -> set[int]:
-        """Links that enough owners hold in a record together with one that the query names."""
-        wanted = set(terms(self.query or ""))
-        asked = {link for link, name in displays.items() if wanted & set(terms(name))}
-        holders: dict[int, set[int]] = {}
-        for snippet in read:
-            if not asked.isdisjoint(snippet.links):
-                for link in snippet.links:
-                    holders.setdefault(link, set()).add(snippet.voice)
-        return {link for link, voices in holders.items() if len(voices) >= self.sharing.min_contributors}
+        def named(draft: Draft) -> set[str]:
+            return {term for link in draft.links for term in terms(displays.get(link, ""))}
+
+        free = [draft for draft in drafts if not self._distilled(draft)]
+        distilled = [draft for draft in drafts if self._distilled(draft)]
+        said = [draft for draft in free if wanted & (named(draft) | set(terms(draft.text)))]
+        if not any(wanted & named(draft) for draft in distilled):
+            return said
+        return [*said, *sorted(distilled, key=lambda draft: named(draft) <= wanted)]
 
     def _heads(self, holders: Mapping[int, set[int]], idf: Mapping[int, float]) -> dict[int, str]:
         """Names of the links that may head a facet: most owners first, then the rarest.

@@ -7,7 +7,7 @@ Pure: no clock, no I/O. Entities are dense ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,16 +96,38 @@ def audience(grants: Iterable[GrantRow], reader: Reader, now: int) -> Audience:
     adds to it where it grants; among an owner's grants the highest level wins, but a
     denial that names the reader's audience wins over all of them, and nothing is above a ceiling.
     """
+    return folded(
+        grants, now, reader.id, meant=lambda grant: _meant(grant, reader), within=lambda grant: _for_this(grant, reader)
+    )
+
+
+def folded(
+    grants: Iterable[GrantRow],
+    now: int,
+    reader: int,
+    *,
+    meant: Callable[[GrantRow], bool],
+    within: Callable[[GrantRow], bool],
+) -> Audience:
+    """What grants and denials come to, under their ceilings.
+
+    Args:
+        grants: In force or over.
+        now: The present, microseconds.
+        reader: Whose audience it is; its own memories are in none.
+        meant: Whether a grant or denial is about the reader.
+        within: Whether a ceiling lets the reader's purpose through at all.
+    """
     default, until = Level.NONE, FOREVER
     named: dict[int, Level] = {}
     most: dict[int, Level] = {}
     denied: set[int] = set()
     for grant in grants:
         if grant.ceiling and grant.owner is not None:
-            high = grant.level if _for_this(grant, reader) else Level.NONE
+            high = grant.level if within(grant) else Level.NONE
             most[grant.owner] = min(most.get(grant.owner, Level.RECORDS), high)
             continue
-        if grant.until <= now or not _meant(grant, reader):
+        if grant.until <= now or not meant(grant):
             continue
         until = min(until, grant.until)
         if grant.denied:
@@ -118,8 +140,8 @@ def audience(grants: Iterable[GrantRow], reader: Reader, now: int) -> Audience:
     named = {owner: max(level, default) for owner, level in named.items()}
     named.update((owner, min(named.get(owner, default), high)) for owner, high in most.items())
     named.update(dict.fromkeys(denied, Level.NONE))
-    named.pop(reader.id, None)
-    return Audience(reader.id, default, named, until)
+    named.pop(reader, None)
+    return Audience(reader, default, named, until)
 
 
 def read_by_others(grants: Iterable[GrantRow], owner: int, now: int) -> Level:
