@@ -37,7 +37,8 @@ def utc(value: Any) -> datetime:
         raise InputError(f"`{value!r}` is no time; pass a datetime with a time zone")
     try:
         offset = value.utcoffset()
-    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError) as error:  # what a zone of the caller's own may raise
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError) as error:
+        # `utcoffset` runs the caller's own zone; an abstract `tzinfo` raises NotImplementedError.
         raise InputError("the time's zone does not say how far it is from UTC; use zoneinfo or UTC") from error
     if offset is None:
         raise InputError(
