@@ -81,11 +81,11 @@ def recurring(tools: Tools, around: Scene) -> Events | None:
     if not len(new):
         return None
     columns = index.cards
-    least = recurrence.likeness(columns.vector, readable)
-    near = recurrence.candidates(columns.vector, readable, new, least=least)
+    least = recurrence.likeness(index.vectors, readable)
+    near = recurrence.candidates(index.vectors, readable, new, least=least)
     read = considered.of(around.connection, loaded.claim.tenant, columns.id[near].tolist())
     mask = np.isin(columns.id[near], np.array(sorted(read), np.int64))
-    rows = recurrence.ripe(columns.vector, near, new, mask, least=least, count=tools.recurrence_count)
+    rows = recurrence.ripe(index.vectors, near, new, mask, least=least, count=tools.recurrence_count)
     if rows is None:
         return None
     numbers: list[int] = columns.id[rows].tolist()
@@ -227,14 +227,14 @@ def _own(around: Scene, id_: int, events: Events) -> list[Memory]:
     """Records of its own that lie near the events, each as a lesson."""
     index = around.index
     columns = index.cards
-    centre = _centre(columns.vector[events.rows])
+    centre = _centre(index.vectors(events.rows))
     rows = _own_rows(around, id_)
     rows = rows[~np.isin(rows, events.rows)]
     if centre is None or not len(rows):
         return []
-    cosine = columns.vector[rows] @ centre
+    cosine = index.vectors(rows) @ centre
     best = rows[np.lexsort((rows, -cosine))][: 2 * OLD]
-    best = best[columns.vector[best] @ centre >= OLD_LIKENESS]
+    best = best[index.vectors(best) @ centre >= OLD_LIKENESS]
     found = cards.texts(around.connection, around.loaded.claim.tenant, columns.id[best].tolist())
     out: list[Memory] = []
     for number in columns.id[best].tolist():

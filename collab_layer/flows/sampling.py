@@ -139,7 +139,7 @@ def _newest(index: TenantIndex, owner: int) -> Vectors | None:
     """The owner's newest record in place of a query, so that likeness to a query can be judged too."""
     cards = index.cards
     rows = np.flatnonzero(cards.alive & cards.has_vector & (cards.owner == owner))
-    return cards.vector[rows[np.argmax(cards.at[rows])]] if len(rows) else None
+    return index.vectors(rows[[np.argmax(cards.at[rows])]])[0] if len(rows) else None
 
 
 def _names(hood: Neighborhood, index: TenantIndex) -> dict[int, str]:

@@ -71,6 +71,11 @@ _FOLDABLE = (
     .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
     .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
 )
+_WAITING = (
+    select(_E.src, func.count(), func.max(_E.id))
+    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
+    .group_by(_E.src)
+)
 _FOLDED = (
     update(edges).where(_E.tenant == bindparam("whose"), _E.id == bindparam("edge")).values(folded=bindparam("packed"))
 )
@@ -210,22 +215,9 @@ class Adjacency:
         out: dict[int, tuple[int, int, int]] = {}
         for start in range(0, len(nodes), _CHUNK):
             part = nodes[start : start + _CHUNK]
-            folded = {
-                node: version
-                for node, version in connection.execute(
-                    select(adjacency.c.node, adjacency.c.version).where(
-                        adjacency.c.tenant == tenant, adjacency.c.node.in_(part)
-                    )
-                )
-            }
-            deltas = {
-                src: (count, newest)
-                for src, count, newest in connection.execute(
-                    select(edges.c.src, func.count(), func.max(edges.c.id))
-                    .where(edges.c.tenant == tenant, edges.c.src.in_(part), edges.c.folded == false())
-                    .group_by(edges.c.src)
-                )
-            }
+            given = {"tenant": tenant, "nodes": part}
+            folded = {node: version for node, version in connection.execute(_VERSIONS, given).all()}
+            deltas = {src: rest for src, *rest in connection.execute(_WAITING, given).all()}
             out.update({node: (folded.get(node, 0), *deltas.get(node, (0, 0))) for node in part})
         return out
 

@@ -37,6 +37,19 @@ _OF_MEMORIES = (
     .order_by(_C.at, _C.interaction)
 )
 _NEW = insert(cards)
+_TEXTS = select(
+    _C.id,
+    _C.owner,
+    _C.text,
+    _C.outcome,
+    _C.links,
+    _C.at,
+    _C.backend,
+    _C.native_id,
+    _C.version,
+    _C.valid_to,
+    _C.superseded,
+).where(_C.tenant == bindparam("tenant"), _C.id.in_(bindparam("ids", expanding=True)), _C.quarantine.is_(None))
 Ref = tuple[str, str]
 """Backend and native id: a memory, whatever its versions."""
 
@@ -213,20 +226,12 @@ def bury(connection: Connection, tenant: str, ids: Sequence[int], rev: int) -> N
 
 def texts(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, CardText]:
     """Cards by id, with the text they may hold."""
-    c = cards.c
     found: dict[int, CardText] = {}
-    columns = (c.id, c.owner, c.text, c.outcome, c.links, c.at, c.backend, c.native_id, c.version, c.valid_to)
-    columns = (*columns, c.superseded)
     for start in range(0, len(ids), 400):
-        query = select(*columns).where(
-            c.tenant == tenant, c.id.in_(list(ids[start : start + 400])), c.quarantine.is_(None)
-        )
-        for row in connection.execute(query):
-            links = tuple(json.loads(row.links))
-            found[row.id] = CardText(
-                row.id, row.owner, row.text, row.outcome, links, row.at, row.backend, row.native_id, row.version,
-                row.valid_to, row.superseded is not None,
-            )  # fmt: skip
+        rows = connection.execute(_TEXTS, {"tenant": tenant, "ids": list(ids[start : start + 400])}).all()
+        for id_, owner, text, outcome, links, *values, superseded in rows:
+            linked = tuple(json.loads(links))
+            found[id_] = CardText(id_, owner, text, outcome, linked, *values, superseded is not None)
     return found
 
 

@@ -1,12 +1,13 @@
 """Vectors about a tenant's mean, as a function of the set of cards and of nothing else.
 
 In:   vectors as stored, a key of each; which of them hold.
-Out:  a mean, unit vectors about it, the mean of an owner's.
+Out:  a mean, unit vectors about it, the mean of an owner's; the vectors nearest to a direction.
 
 The mean is taken over the `SAMPLE` cards with the smallest keys. A key is a hash of the card, so that
 the sample is as good as drawn at random, the same in every process and in any order of arrival, and
 hardly ever changes: one more card among n changes it with probability `SAMPLE / n`. That matters,
-since every vector is centred anew when it does; each when it is next asked for.
+since what was made about it is made anew when it does; each when it is next asked for. Vectors are
+kept as they are stored and centred when they are asked for: few ever are.
 Source: bottom-k sampling, Cohen and Kaplan, PODC 2007.
 """
 
@@ -20,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collab_layer.graph.codes import Codes
 from collab_layer.graph.growing import Growing
-from collab_layer.types.graph import Bools, Ids, Rows, Vectors, VectorView
+from collab_layer.types.graph import Bools, Floats, Ids, Rows, Vectors, VectorView
 
 SAMPLE = 256
 """Cards in the mean: its error, 1/16 of the spread of vectors, moves a cosine by at most 0.004."""
@@ -29,6 +31,8 @@ FULL = 16
 """Cards from which on the whole mean is subtracted: one or two are their own mean, and would vanish."""
 _STALE = -1
 _AT_ONCE = 4_096
+_NEARLY = 1e-4
+"""Above what a cosine of float32 may be rounded by."""
 
 
 def key_of(vector: bytes, owner: str, at: int) -> int:
@@ -48,6 +52,7 @@ class Mean:
         self.vector: Vectors = np.zeros(dim, np.float32)
         self._sample = np.zeros(0, np.uint64)
         self._count = 0
+        self._distance = Growing(np.float64)
 
     def concerns(self, keys: Collection[int]) -> bool:
         """Whether the mean may be another one after cards with these keys came or went."""
@@ -67,6 +72,7 @@ class Mean:
         # Sums of float16 are exact in float64, hence the same in any order.
         mean = raw[rows].astype(np.float64).sum(axis=0) / max(len(rows), 1)
         self.vector = (mean * min(1.0, max(count - 1, 0) / FULL)).astype(np.float32)
+        self._distance = Growing(np.float64)
         return True
 
     def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
@@ -77,6 +83,24 @@ class Mean:
         if have is not None:
             out[~have] = 0
         return out.astype(np.float32)
+
+    def cosines_at_most(self, codes: Codes, vector: Vectors) -> Floats:
+        """At least the cosine of a unit vector with each centred one, shape (c,); 0 where it is not positive."""
+        high = codes.products(vector) + (codes.off - float(vector @ self.vector))
+        least = self._distances(codes)
+        positive = high > 0
+        above = np.divide(high, least, out=np.ones_like(high), where=positive & (least > high))
+        return np.where(positive, above + _NEARLY, 0.0)
+
+    def _distances(self, codes: Codes) -> Floats:
+        """How far from the mean each vector is at least, shape (c,)."""
+        known = len(self._distance.view)
+        if known < len(codes):
+            length = float(np.linalg.norm(self.vector))
+            square = codes.square[known:] - 2 * codes.products(self.vector, known) + length**2
+            wrong = 2 * length * codes.off[known:] + _NEARLY * (codes.square[known:] + length**2)
+            self._distance.extend(np.sqrt(np.maximum(square - wrong, 0.0)))
+        return self._distance.view
 
     def centroids(self, raw: NDArray[Any], of_each: Sequence[Sequence[int]]) -> tuple[Vectors, Bools]:
         """The direction of the mean of each one's rows, centred; and who has one: none has where they cancel out."""
@@ -105,7 +129,7 @@ class CentredVectors:
         self._raw = Growing(np.float16, dim)
         self._key = Growing(np.uint64)
         self._have = Growing(np.bool_)
-        self._centred = Growing(np.float32, dim)
+        self._codes = Codes(dim)
         self._centroid = Growing(np.float32, dim)
         self._centroid_row = Growing(np.int32)
         self._made = Growing(np.int64)  # for which mean each entity's was made
@@ -133,6 +157,7 @@ class CentredVectors:
         self._raw.extend(raw)
         self._key.extend(keys)
         self._have.extend(have)
+        self._codes.extend(raw)
         self._changed += keys.tolist()
 
     def gone(self, rows: Iterable[int]) -> None:
@@ -145,29 +170,45 @@ class CentredVectors:
         self._made.view[list(owners)] = _STALE
         if self.mean.concerns(changed) and self.mean.update(*self.raw, held()):
             self._version += 1
-            self._centred = Growing(np.float32, self._dim)
 
-    @property
-    def every(self) -> Vectors:
-        """The centred vectors of all cards, shape (c, d); zeros where a card has none."""
-        for start in range(len(self._centred.view), len(self._raw.view), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            fresh = self._raw.view[part].astype(np.float32)
-            self._centred.extend(self.mean.centred(fresh, self._have.view[part]))
-        return self._centred.view
+    def of(self, rows: Ids | Rows, mean: Mean | None = None) -> Vectors:
+        """The vectors of some cards about a mean, that of the present if none is given; zeros where a card has none."""
+        return (mean or self.mean).centred(self._raw.view[rows].astype(np.float32), self._have.view[rows])
 
-    def of(self, rows: Ids | Rows) -> Vectors:
-        """The centred vectors of some cards."""
-        return self.every[rows]
+    def nearest(self, vector: Vectors, among: Bools, count: int, mean: Mean | None = None) -> Ids:
+        """The cards whose cosine with a unit vector is positive and largest, ascending; ties by key.
+
+        Exact: cards are left out only by what their codes prove.
+
+        Args:
+            vector: The direction, about the same mean.
+            among: Which cards may be taken, shape (c,).
+            count: At most so many.
+            mean: About which; None takes that of the present.
+        """
+        above = (mean or self.mean).cosines_at_most(self._codes, vector)
+        todo = np.flatnonzero(among & self._have.view & (above > 0))
+        rows, cosine, size = np.zeros(0, np.int64), np.zeros(0, np.float32), 4 * count
+        while len(todo):
+            now, todo = _split(todo, above, size)
+            # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
+            exact = np.einsum("ij,j->i", self.of(now, mean), vector)
+            rows, cosine = np.concatenate([rows, now]), np.concatenate([cosine, exact])
+            if len(todo):
+                todo = todo[above[todo] >= np.partition(cosine, len(cosine) - count)[len(cosine) - count]]
+            size = _AT_ONCE
+        order = np.lexsort((self._key.view[rows], -cosine))[:count]
+        return np.sort(rows[order[cosine[order] > 0]])
 
     def centroids(self, ids: Ids, rows_of: Callable[[int], Sequence[int]]) -> VectorView:
         """The mean memory of each entity; `rows_of` tells its cards."""
         stale = np.unique(ids[self._made.view[ids] != self._version])
-        if len(stale):
-            means, have = self.mean.centroids(self._raw.view, [rows_of(id_) for id_ in stale.tolist()])
-            for id_, mean, is_there in zip(stale.tolist(), means, have.tolist(), strict=True):
+        for start in range(0, len(stale), _AT_ONCE):  # the wide ones in between would be three times what is kept
+            part = stale[start : start + _AT_ONCE]
+            means, have = self.mean.centroids(self._raw.view, [rows_of(id_) for id_ in part.tolist()])
+            for id_, mean, is_there in zip(part.tolist(), means, have.tolist(), strict=True):
                 self._keep(id_, mean if is_there else None)
-            self._made.view[stale] = self._version
+            self._made.view[part] = self._version
         return VectorView(self._centroid.view, self._centroid_row.view[ids])
 
     def _keep(self, id_: int, mean: Vectors | None) -> None:
@@ -180,3 +221,11 @@ class CentredVectors:
             self._centroid.extend(np.zeros((1, self._dim), np.float32))
             self._centroid_row.view[id_] = at
         self._centroid.view[at] = mean
+
+
+def _split(todo: Ids, above: Floats, size: int) -> tuple[Ids, Ids]:
+    """The `size` of the largest bound, and the others."""
+    if len(todo) <= size:
+        return todo, todo[:0]
+    order = np.argpartition(-above[todo], size)
+    return todo[order[:size]], todo[order[size:]]

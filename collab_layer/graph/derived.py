@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import BindParameter, Column, Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import BindParameter, Column, Connection, Select, bindparam, delete, func, or_, select, update
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged, names
@@ -45,6 +46,26 @@ _STANDS = (
     update(derived)
     .where(_D.tenant == bindparam("of"), _D.id == _THIS, _D.superseded != ERASED, _D.superseded != FORGOTTEN)
     .values(superseded=None)
+)
+_MINE: BindParameter[Any] = bindparam("ids", expanding=True)
+_TENANTS = _D.tenant == bindparam("tenant")
+_GET = select(derived).where(_TENANTS, _D.id.in_(_MINE))
+_CURRENT = select(derived).where(
+    _TENANTS,
+    _D.owner == bindparam("owner"),
+    _D.kind == bindparam("kind"),
+    _D.expires > bindparam("now"),
+    _D.superseded.is_(None),
+)
+_NEXT_END = select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
+_ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_((ERASED, FORGOTTEN)))
+_N = lineage.c
+_RESTS = select(_N.item, _N.source, _N.principal, _N.weight).where(_N.tenant == bindparam("tenant"), _N.item.in_(_MINE))
+_PUBLISHED = (
+    select(_D.id)
+    .where(_TENANTS, _D.key.in_(bindparam("keys", expanding=True)), _D.kind == FacetKind.FACET.value)
+    .order_by(_D.at.desc())
+    .limit(REMEMBERED)
 )
 
 
@@ -125,8 +146,8 @@ def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, It
     """Items by id, with lineage."""
     found: dict[str, Item] = {}
     for start in range(0, len(ids), _CHUNK):
-        where = derived.c.id.in_(list(ids[start : start + _CHUNK]))
-        found.update((item.id, item) for item in _load(connection, tenant, where))
+        part = list(ids[start : start + _CHUNK])
+        found.update((item.id, item) for item in _load(connection, tenant, _GET, {"ids": part}))
     return found
 
 
@@ -149,13 +170,7 @@ def whole(connection: Connection, tenant: str, id_: str, reader: int | None = No
 
 def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, now: int) -> list[Item]:
     """An owner's items of a kind that still hold."""
-    where = (
-        (derived.c.owner == owner)
-        & (derived.c.kind == kind.value)
-        & (derived.c.expires > now)
-        & derived.c.superseded.is_(None)
-    )
-    return _load(connection, tenant, where)
+    return _load(connection, tenant, _CURRENT, {"owner": owner, "kind": kind.value, "now": now})
 
 
 def end_by(connection: Connection, tenant: str, ids: Sequence[str], end: int) -> None:
@@ -169,8 +184,7 @@ def end_by(connection: Connection, tenant: str, ids: Sequence[str], end: int) ->
 
 def next_end(connection: Connection, tenant: str, owner: int, now: int) -> int:
     """When the next of an owner's items runs out."""
-    where = (derived.c.tenant == tenant) & (derived.c.owner == owner) & (derived.c.expires > now)
-    return connection.execute(select(func.min(derived.c.expires)).where(where)).scalar() or FOREVER
+    return connection.execute(_NEXT_END, {"tenant": tenant, "owner": owner, "now": now}).scalar() or FOREVER
 
 
 def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[str, list[Item]]:
@@ -178,14 +192,11 @@ def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[
 
     Of more than `REMEMBERED` the oldest are left out.
     """
-    d = derived.c
     found: list[str] = []
     salt = names.salt(connection, tenant)
     clear = {_trace_key(salt, key): key for key in keys}
     for trace, key in clear.items():
-        same = (d.tenant == tenant) & d.key.in_((key, trace)) & (d.kind == FacetKind.FACET.value)
-        newest = select(d.id).where(same).order_by(d.at.desc()).limit(REMEMBERED)
-        found += connection.execute(newest).scalars()
+        found += connection.execute(_PUBLISHED, {"tenant": tenant, "keys": [key, trace]}).scalars()
     out: dict[str, list[Item]] = {key: [] for key in keys}
     for item in sorted(get(connection, tenant, found).values(), key=lambda item: (-item.at, item.id)):
         key = clear.get(item.key, item.key)
@@ -334,15 +345,7 @@ def suppress(connection: Connection, tenant: str, id_: str) -> int:
 
 def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
     """Those of the items that are only the trace of something erased."""
-    return set(
-        connection.execute(
-            select(derived.c.id).where(
-                derived.c.tenant == tenant,
-                derived.c.id.in_(list(ids)),
-                derived.c.superseded.in_((ERASED, FORGOTTEN)),
-            )
-        ).scalars()
-    )
+    return set(connection.execute(_ERASED, {"tenant": tenant, "ids": list(ids)}).scalars()) if ids else set()
 
 
 def _trusted(connection: Connection, tenant: str, items: Sequence[Item]) -> Sequence[Item]:
@@ -354,9 +357,9 @@ def _trusted(connection: Connection, tenant: str, items: Sequence[Item]) -> Sequ
     return [replace(item, trust=trust[item.id]) for item in items]
 
 
-def _load(connection: Connection, tenant: str, where: object) -> list[Item]:
+def _load(connection: Connection, tenant: str, query: Select[Any], given: Mapping[str, Any]) -> list[Item]:
     items: dict[str, Item] = {}
-    for row in connection.execute(select(derived).where(derived.c.tenant == tenant, where)):  # type: ignore[arg-type]
+    for row in connection.execute(query, {"tenant": tenant, **given}).all():
         items[row.id] = Item(
             row.id, row.owner, FacetKind(row.kind), row.key, row.text, row.confidence, Level(row.level),
             tuple(json.loads(row.links)), (), row.made_by, row.epoch, row.hop, row.trust, row.at, row.expires,
@@ -366,12 +369,8 @@ def _load(connection: Connection, tenant: str, where: object) -> list[Item]:
     sources: dict[str, list[tuple[str, int, float]]] = {}
     ids = list(items)
     for start in range(0, len(ids), _CHUNK):
-        rows = connection.execute(
-            select(lineage.c.item, lineage.c.source, lineage.c.principal, lineage.c.weight).where(
-                lineage.c.tenant == tenant, lineage.c.item.in_(ids[start : start + _CHUNK])
-            )
-        )
-        for item, source, principal, weight in rows:
+        rows = connection.execute(_RESTS, {"tenant": tenant, "ids": ids[start : start + _CHUNK]})
+        for item, source, principal, weight in rows.all():
             sources.setdefault(item, []).append((source, principal, weight))
     ordered = {id_: tuple(sorted(found, key=lambda one: (-one[2], one[0]))) for id_, found in sources.items()}
     return [replace(item, sources=ordered.get(item.id, ())) for item in items.values()]

@@ -10,7 +10,7 @@ is read of the present, and `past` reads it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,12 +62,6 @@ class CardColumns:
     thread: Ids
     alive: Bools
     has_vector: Bools
-    vectors: Callable[[], Vectors]
-
-    @property
-    def vector(self) -> Vectors:
-        """Centred vectors, shape (c, d)."""
-        return self.vectors()
 
 
 class TenantIndex:
@@ -228,9 +222,7 @@ class TenantIndex:
     def all_cards(self) -> CardColumns:
         """The same, with those alive that something took the place of."""
         column = {name: growing.view for name, growing in self._columns.items()}
-        return CardColumns(
-            **column, alive=self._alive.view, has_vector=self._vectors.have, vectors=lambda: self._vectors.every
-        )
+        return CardColumns(**column, alive=self._alive.view, has_vector=self._vectors.have)
 
     @property
     def known(self) -> Mapping[str, Entity]:
@@ -263,10 +255,9 @@ class TenantIndex:
         """The rows of an owner's cards that are not dead."""
         return self._cards_of.get(owner, ())
 
-    def similarity(self, vector: Vectors, rows: Ids | Rows) -> Vectors:
-        """Cosine of a unit vector with some cards, to the accuracy of BLAS, shape (len(rows),)."""
-        every = self.cards.vector
-        return (every @ vector)[rows] if 2 * len(rows) > len(every) else every[rows] @ vector
+    def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
+        """Rows of the cards nearest to a unit vector, see `CentredVectors.nearest`."""
+        return self._vectors.nearest(vector, among, count)
 
     def vectors(self, rows: Ids | Rows) -> Vectors:
         """The centred vectors of some cards, by row."""

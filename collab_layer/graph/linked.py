@@ -48,9 +48,13 @@ def newest_readable(reading: Reading, focus: int) -> Rows:
     readable &= held.valid_to > reading.now
     readable &= reading.audience.levels(held.owner, reading.index.is_owner(held.owner)) >= Level.RECORDS
     rows = np.flatnonzero(readable)
+    unsettled = len(rows) % BLOCK
+    most = SAMPLE + unsettled
+    if len(rows) > most:
+        at = held.at[rows]
+        rows = rows[at >= np.partition(at, len(at) - most)[len(at) - most]]
     order = rows[np.lexsort((held.id[rows], held.at[rows]))]
-    settled = order[: len(order) - len(order) % BLOCK]
-    return settled[-SAMPLE:].astype(np.int32)
+    return order[: len(order) - unsettled][-SAMPLE:].astype(np.int32)
 
 
 __all__ = ["BLOCK", "SAMPLE", "links_of", "newest_readable"]

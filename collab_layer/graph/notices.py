@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, select
+from sqlalchemy import Connection, Select, bindparam, func, insert, or_, select
 
 from collab_layer.governance.grants import Reader
 from collab_layer.graph import derived as items
@@ -26,6 +26,24 @@ from collab_layer.types.time import FOREVER
 
 MOST = 500
 """Notices that one read looks at, newest first."""
+_N, _D = notices.c, derived.c
+_ALL: Select[Any] = (
+    select(_N.item, _N.owner, _N.audience, _N.purpose, _N.until, _N.at, _N.vector, _N.embedder, _D.text, _D.confidence)
+    .join(derived, (_D.tenant == _N.tenant) & (_D.id == _N.item))
+    .where(_N.tenant == bindparam("tenant"))
+)
+_MEANT = (
+    _N.audience.in_(bindparam("names", expanding=True))
+    & (_N.until > bindparam("now"))
+    & (_N.purpose.is_(None) | (_N.purpose == bindparam("purpose", type_=_N.purpose.type)))
+    & ~blocked(_N.tenant, _N.owner)
+)
+_READABLE = (
+    _ALL.where(_MEANT, _N.at <= bindparam("told_by"), _N.owner != bindparam("reader"))
+    .order_by(_N.at.desc(), _N.item)
+    .limit(MOST)
+)
+_NEXT_END = select(func.min(_N.until)).where(_N.tenant == bindparam("tenant"), _N.until > bindparam("now"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +90,29 @@ def readable(
     connection: Connection, tenant: str, who: Reader, now: int, *, told_by: int, embedder: str
 ) -> list[NoticeRow]:
     """Notices of others that the reader may use now and that were published by `told_by`, newest first."""
-    query = _all(tenant).where(_meant(who, now), notices.c.at <= told_by, notices.c.owner != who.id)
-    query = query.order_by(notices.c.at.desc(), notices.c.item).limit(MOST)
-    return [_notice(row, embedder) for row in connection.execute(query)]
+    given = {"tenant": tenant, "names": [EVERYONE, *sorted(who.names)], "purpose": who.purpose, "reader": who.id}
+    return [
+        _notice(row, embedder) for row in connection.execute(_READABLE, {**given, "now": now, "told_by": told_by}).all()
+    ]
 
 
 def get(connection: Connection, tenant: str, id_: str) -> NoticeRow | None:
     """A notice by its id, whoever asks."""
-    row = connection.execute(_all(tenant).where(notices.c.item == id_)).first()
+    row = connection.execute(_ALL.where(_N.item == id_), {"tenant": tenant}).first()
     return None if row is None else _notice(row, "")
 
 
 def permits(connection: Connection, tenant: str, id_: str, who: Reader, now: int) -> bool:
     """Whether the reader may use a notice now; its owner always may."""
-    n = notices.c
-    query = select(n.item).where(n.tenant == tenant, n.item == id_, or_(n.owner == who.id, _meant(who, now)))
-    return connection.execute(query).first() is not None
+    given = {"tenant": tenant, "names": [EVERYONE, *sorted(who.names)], "purpose": who.purpose, "now": now}
+    query = select(_N.item).where(_N.tenant == bindparam("tenant"), _N.item == id_, or_(_N.owner == who.id, _MEANT))
+    return connection.execute(query, given).first() is not None
 
 
 def next_end(connection: Connection, tenant: str, now: int) -> int:
     """When the next notice of the tenant ends by itself, or by how long one may hold."""
     n = notices.c
-    ends = [connection.execute(select(func.min(n.until)).where(n.tenant == tenant, n.until > now)).scalar()]
+    ends = [connection.execute(_NEXT_END, {"tenant": tenant, "now": now}).scalar()]
     for longest in {one.longest for one in limits.of(connection, tenant, now) if one.longest is not None}:
         first = connection.execute(select(func.min(n.at)).where(n.tenant == tenant, n.at > now - longest)).scalar()
         ends.append(None if first is None else first + longest)
@@ -116,20 +135,6 @@ def meant_for(connection: Connection, tenant: str, audience: str) -> list[str]:
     """Notices for exactly that audience."""
     n = notices.c
     return list(connection.execute(select(n.item).where(n.tenant == tenant, n.audience == audience)).scalars())
-
-
-def _meant(who: Reader, now: int) -> ColumnElement[bool]:
-    n = notices.c
-    mine = n.audience.in_([EVERYONE, *sorted(who.names)])
-    return mine & (n.until > now) & (n.purpose.is_(None) | (n.purpose == who.purpose)) & ~blocked(n.tenant, n.owner)
-
-
-def _all(tenant: str) -> Select[Any]:
-    n, d = notices.c, derived.c
-    same = (d.tenant == n.tenant) & (d.id == n.item)
-    columns = (n.item, n.owner, n.audience, n.purpose, n.until, n.at, n.vector, n.embedder, d.text, d.confidence)
-    query: Any = select(*columns).join(derived, same)
-    return query.where(n.tenant == tenant)
 
 
 def _notice(row: Any, embedder: str) -> NoticeRow:

@@ -3,7 +3,7 @@
 In:   the index of the present, a moment.
 Out:  the same views, each as a fresh index of the events up to that moment would give it.
 
-Made for one read and cheap to make: vectors are centred when they are asked for. Sharing the present
+Made for one read and cheap to make. Sharing the present
 index's arrays, it is used under its lock. What was erased since is in neither.
 """
 
@@ -41,8 +41,7 @@ class PastIndex(TenantIndex):
         """Columns of every card; `alive` are those that held."""
         every = self.all_cards
         held = every.alive & (every.at <= self.moment) & (every.valid_to > self.moment)
-        rows = np.arange(len(held))
-        return replace(every, alive=held, vectors=lambda: self.vectors(rows))
+        return replace(every, alive=held)
 
     def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
         """Unit vectors about the mean of then; rows without a vector stay zero."""
@@ -50,12 +49,11 @@ class PastIndex(TenantIndex):
 
     def vectors(self, rows: Ids | Rows) -> Vectors:
         """The centred vectors of some cards."""
-        raw, _ = self._vectors.raw
-        return self.centred(raw[rows].astype(np.float32), self._vectors.have[rows])
+        return self._vectors.of(rows, self._mean)
 
-    def similarity(self, vector: Vectors, rows: Ids | Rows) -> Vectors:
-        """Cosine of a unit vector with some cards."""
-        return self.vectors(rows) @ vector
+    def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
+        """Rows of the cards nearest to a unit vector."""
+        return self._vectors.nearest(vector, among, count, self._mean)
 
     def centroids(self, ids: Ids) -> VectorView:
         """The mean memory of each entity."""

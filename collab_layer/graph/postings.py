@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,8 @@ class Postings:
             self._kept.move_to_end(term)
             return self._kept[term]
         pairs = connection.execute(_OF_TERM, {"tenant": self._tenant, "term": term}).all()
-        read = np.array(pairs, np.int64).reshape(-1, 2)
+        # Flat: of a sequence of rows numpy asks each row, in vain, whether it is an array.
+        read = np.fromiter(chain.from_iterable(pairs), np.int64).reshape(-1, 2)
         rows = self._row_of(read[:, 0])
         order = np.argsort(rows)
         order = order[rows[order] >= 0]

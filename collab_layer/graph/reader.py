@@ -244,16 +244,14 @@ def corpus(
     weight = np.zeros(len(readable))
     for (rows, _), idf in zip(held, np.log1p(total / np.maximum(df, 1)).tolist(), strict=True):
         weight[rows] += idf
-    similarity = np.zeros(len(readable), np.float32)
+    rows = _best(weight, TERM_HITS)
     if query_vector is not None:
-        rows = np.flatnonzero(readable & cards.has_vector)
-        similarity[rows] = reading.index.similarity(query_vector, rows)
-    rows = np.union1d(_best(weight, TERM_HITS), _best(similarity, VECTOR_HITS))
+        rows = np.union1d(rows, reading.index.nearest(query_vector, readable, VECTOR_HITS))
     if not len(rows):
         return None
     likeness = np.zeros(len(rows))
     if query_vector is not None:
-        # Once more without BLAS, which rounds a row differently depending on which rows stand beside it.
+        # Without BLAS, which rounds a row differently depending on which rows stand beside it.
         exact = np.einsum("ij,j->i", reading.index.vectors(rows), query_vector)
         likeness = np.where(cards.has_vector[rows], exact, 0.0)
     thread = cards.thread[rows]

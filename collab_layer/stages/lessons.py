@@ -95,7 +95,7 @@ def note(text: str, *, max_tokens: int = NOTE_TOKENS) -> str:
 
 def mostly_cyrillic(text: str) -> bool:
     """Whether a text has more Cyrillic than Latin letters."""
-    return len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text))
+    return not text.isascii() and len(_CYRILLIC.findall(text)) > len(_LATIN.findall(text))
 
 
 def shorten(text: str, max_tokens: int) -> str:
@@ -121,7 +121,7 @@ def shorten(text: str, max_tokens: int) -> str:
 
 
 def _quarters(word: str) -> int:
-    return sum(1 if char < "\x80" else 2 for char in word)
+    return len(word) if word.isascii() else sum(1 if char < "\x80" else 2 for char in word)
 
 
 def _informative(text: str) -> str:

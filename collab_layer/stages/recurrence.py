@@ -12,11 +12,14 @@ every embedder, so that here it is read off the vectors at hand, see `likeness`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from collab_layer.types.graph import Bools, Rows, Vectors
+
+Look = Callable[[Rows], Vectors]
+"""The vectors of some records: unit length, mean-centred."""
 
 COUNT = 4
 """Records of one matter that make it ripe. Measured: docs/evidence/triggers.md."""
@@ -34,7 +37,7 @@ _LOOKED = 48
 _BLOCK = 8_192
 
 
-def likeness(vectors: Vectors, rows: Rows) -> float:
+def likeness(look: Look, rows: Rows) -> float:
     """From which cosine on two records count as one matter.
 
     `middle + SPREAD * (q99 - middle)`, kept within [LOW, HIGH], where `middle` and `q99` are the
@@ -43,27 +46,25 @@ def likeness(vectors: Vectors, rows: Rows) -> float:
     embedder's own scale with it.
 
     Args:
-        vectors: Unit length, mean-centred, shape (r, d).
+        look: Gives vectors by row.
         rows: The records that count, shape (n,). Below 16 of them the answer is `HIGH`.
     """
     if len(rows) < FEW:
         return HIGH
-    sample = vectors[rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)]]
+    sample = look(rows[np.linspace(0, len(rows) - 1, min(len(rows), SAMPLE)).astype(np.int64)])
     cosine = (sample @ sample.T)[np.triu_indices(len(sample), 1)]
     middle, tail = np.quantile(cosine, (0.5, 0.99)).tolist()
     return float(np.clip(middle + SPREAD * (tail - middle), LOW, HIGH))
 
 
-def candidates(vectors: Vectors, rows: Rows, new: Rows, *, least: float) -> Rows:
+def candidates(look: Look, rows: Rows, new: Rows, *, least: float) -> Rows:
     """Of the rows, all that are as alike as `least` to a new one, the new ones included, in order."""
-    wanted = vectors[new]
-    near = [block[(vectors[block] @ wanted.T >= least).any(axis=1)] for block in _blocks(rows)]
+    wanted = look(new)
+    near = [block[(look(block) @ wanted.T >= least).any(axis=1)] for block in _blocks(rows)]
     return np.unique(np.concatenate([*near, new])).astype(np.int32)
 
 
-def ripe(
-    vectors: Vectors, rows: Rows, new: Rows, considered: Bools, *, least: float, count: int = COUNT
-) -> Rows | None:
+def ripe(look: Look, rows: Rows, new: Rows, considered: Bools, *, least: float, count: int = COUNT) -> Rows | None:
     """The records of the one matter that has recurred most, if any has recurred enough.
 
     A new record that no model has read is ripe when it and the unread records that are alike to
@@ -72,7 +73,7 @@ def ripe(
     several ripe ones the one with most records is taken, then the earliest row.
 
     Args:
-        vectors: As for `likeness`.
+        look: As for `likeness`.
         rows: Records that may be shown, ascending, shape (n,); `candidates` gives them.
         new: Those of them that are new.
         considered: Which of `rows` a model has read, shape (n,).
@@ -90,20 +91,21 @@ def ripe(
     unread = rows[~considered]
     best: Rows | None = None
     for one in new[np.isin(new, unread)].tolist():
-        found = _matter(vectors, unread, one, least)
+        found = _matter(look, unread, one, least)
         if len(found) >= count and (best is None or len(found) > len(best)):
             best = found
     return None if best is None else best[:SHOWN]
 
 
-def _matter(vectors: Vectors, unread: Rows, one: int, least: float) -> Rows:
+def _matter(look: Look, unread: Rows, one: int, least: float) -> Rows:
     """The record and those of its matter, most alike first."""
     others = unread[unread != one]
-    cosine = vectors[others] @ vectors[one]
+    cosine = look(others) @ look(np.array([one], np.int32))[0]
     order = np.lexsort((others, -cosine))
     near = others[order[cosine[order] >= least]][:_LOOKED]
     rows = np.concatenate([np.array([one], unread.dtype), near])
-    alike = vectors[rows] @ vectors[rows].T >= least
+    vectors = look(rows)
+    alike = vectors @ vectors.T >= least
     alike[0], alike[:, 0] = True, True  # all are alike to the new one, whatever the rounding
     np.fill_diagonal(alike, False)
     kept = np.ones(len(rows), np.bool_)

@@ -41,7 +41,11 @@ def repeats_last(lines: Sequence[tuple[str, str | None]]) -> list[int]:
 
 def _repeats(one: tuple[frozenset[str], tuple[str, ...]], other: tuple[frozenset[str], tuple[str, ...]]) -> bool:
     (here, end), (there, other_end) = one, other
-    if end != other_end or len(here & there) < REPEATED * len(here | there):
+    both = len(here) + len(there)
+    if end != other_end or min(len(here), len(there)) < REPEATED * max(len(here), len(there)):
+        return False  # whatever they share, it is too little
+    shared = len(here & there)
+    if shared < REPEATED * (both - shared):
         return False
     return not any(word[0].isdigit() for word in here ^ there)
 

@@ -110,14 +110,15 @@ def support(of: Pool, owners: Iterable[int]) -> Support | None:
     """
     everyone = sorted(set(owners))
     open_ones = [owner for owner in everyone if of.level[owner] == Level.RECORDS]
-    records = min(_mass(of, open_ones), len(open_ones) * of.delta)
+    mass = _mass(of, open_ones)
+    records = min(mass, len(open_ones) * of.delta)
     spare = len(everyone) - of.min_contributors + 1
     together = -1.0
     if spare > 0 and len(open_ones) < len(everyone):
         together = tenths(min(_mass(of, everyone), spare * tenths(of.delta)))
     if together > records or (not open_ones and together >= 0):
         return Support(frozenset(everyone), together, _mass(of, everyone))
-    return Support(frozenset(open_ones), records, _mass(of, open_ones)) if open_ones else None
+    return Support(frozenset(open_ones), records, mass) if open_ones else None
 
 
 def _mass(of: Pool, owners: Iterable[int]) -> float:

@@ -126,8 +126,8 @@ def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> 
     for link in sorted(names):
         first.setdefault(" ".join(names[link].split()), link)
     found: list[_Anchor] = []
-    for link, snippets in held.by_link.items():
-        whole = " ".join(names.get(link, "").split())
+    for link in held.by_link.keys() & names.keys():
+        snippets, whole = held.by_link[link], " ".join(names[link].split())
         name = _short(whole)
         owners = frozenset(s.voice for s in snippets)
         backed = support(held, owners) if name else None

@@ -40,10 +40,10 @@ def rows(*numbers: int) -> np.ndarray:
 def look(texts: list[str], new: list[int], read: set[int] = frozenset(), count: int = 4) -> list[int] | None:
     """What a worker does with the newest of some notes."""
     vectors, every = unit(texts), np.arange(len(texts), dtype=np.int32)
-    least = likeness(vectors, every)
-    near = candidates(vectors, every, rows(*new), least=least)
+    least = likeness(vectors.__getitem__, every)
+    near = candidates(vectors.__getitem__, every, rows(*new), least=least)
     mask = np.isin(near, np.array(sorted(read), np.int64))
-    found = ripe(vectors, near, rows(*new), mask, least=least, count=count)
+    found = ripe(vectors.__getitem__, near, rows(*new), mask, least=least, count=count)
     return None if found is None else found.tolist()
 
 
@@ -67,8 +67,8 @@ def test_what_a_model_has_read_counts_no_more():
 
 def test_chance_makes_few_unrelated_notes_ripe():
     vectors, every = unit(OTHER), np.arange(len(OTHER), dtype=np.int32)
-    least, unread = likeness(vectors, every), np.zeros(len(OTHER), np.bool_)
-    found = [ripe(vectors, every, rows(at), unread, least=least) for at in range(len(OTHER))]
+    least, unread = likeness(vectors.__getitem__, every), np.zeros(len(OTHER), np.bool_)
+    found = [ripe(vectors.__getitem__, every, rows(at), unread, least=least) for at in range(len(OTHER))]
     assert sum(one is not None for one in found) <= 0.1 * len(OTHER)
 
 
@@ -85,8 +85,8 @@ def test_what_only_resembles_one_record_of_a_matter_does_not_make_it_ripe():
     vectors = np.concatenate([matter, stranger]).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     unread = np.zeros(4, np.bool_)
-    assert ripe(vectors, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=4) is None
-    found = ripe(vectors, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=3)
+    assert ripe(vectors.__getitem__, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=4) is None
+    found = ripe(vectors.__getitem__, rows(0, 1, 2, 3), rows(0), unread, least=0.5, count=3)
     assert found is not None
     assert sorted(found.tolist()) == [0, 1, 2]
 
@@ -111,11 +111,11 @@ def test_the_likeness_takes_the_embedders_scale_with_it():
 
     plain, compressed = centred(raw), centred(squeezed)
     assert float((squeezed @ squeezed.T)[0, 1] / np.linalg.norm(squeezed[0]) / np.linalg.norm(squeezed[1])) > 0.9
-    assert likeness(compressed, every) == pytest.approx(likeness(plain, every), abs=0.02)
+    assert likeness(compressed.__getitem__, every) == pytest.approx(likeness(plain.__getitem__, every), abs=0.02)
 
 
 def test_few_records_tell_nothing_about_an_embedder():
-    assert likeness(unit(VPN), np.arange(4, dtype=np.int32)) == HIGH
+    assert likeness(unit(VPN).__getitem__, np.arange(4, dtype=np.int32)) == HIGH
 
 
 def test_a_matter_is_more_than_one_record():
@@ -131,11 +131,11 @@ def test_whatever_is_ripe_is_unread_alike_and_starts_with_a_new_record(size, cou
     every = np.arange(size, dtype=np.int32)
     new = np.flatnonzero(rng.random(size) < 0.3).astype(np.int32)
     read = rng.random(size) < 0.4
-    least = likeness(vectors, every)
+    least = likeness(vectors.__getitem__, every)
     assert LOW <= least <= HIGH
-    near = candidates(vectors, every, new, least=least)
+    near = candidates(vectors.__getitem__, every, new, least=least)
     assert set(new.tolist()) <= set(near.tolist())
-    found = ripe(vectors, near, new, read[near], least=least, count=count)
+    found = ripe(vectors.__getitem__, near, new, read[near], least=least, count=count)
     if found is not None:
         assert found[0] in new
         assert count <= len(set(found.tolist())) == len(found) <= SHOWN or count > SHOWN
