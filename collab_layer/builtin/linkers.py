@@ -24,10 +24,8 @@ def link_names(requests: Sequence[LinkRequest], names: Mapping[str, Entity], /) 
 
 def link_topics(requests: Sequence[LinkRequest], names: Mapping[str, Entity], /) -> list[list[Entity]]:
     """What each text names, best first, at most 12; a topic that is a known name becomes that entity."""
-    return [
-        list(dict.fromkeys(names.get(fold(surface), entity) for entity, surface in link.topics(request.text)))
-        for request in requests
-    ]
+    found = (link.topics(one.text) if one.topics is None else one.topics for one in requests)
+    return [list(dict.fromkeys(names.get(fold(surface), entity) for entity, surface in named)) for named in found]
 
 
 NAMES = LinkerSpec("names", "display names and ids that are known, the longest match first", link_names)

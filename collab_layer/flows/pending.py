@@ -203,13 +203,13 @@ def _topics(tools: Tools, loaded: Loaded, names: Known) -> list[list[tuple[Entit
     worded = sorted((event.at, event.id, row) for row, event in enumerate(loaded.events) if event.text)
     rows = [row for _, _, row in worded]
     own = {row: dict(link.topics(loaded.events[row].text or "")) for row in rows}
-    found = _linked(tools, loaded, names, rows)
+    asked = {row: LinkRequest(loaded.actor, loaded.events[row].text or "", tuple(own[row].items())) for row in rows}
+    found = _linked(tools, loaded, names, asked)
     fresh = Known()
     for row in rows:
         event = loaded.events[row]
         if _means(event.text or "", own[row], fresh.said_at(event.at)):
-            request = LinkRequest(loaded.actor, event.text or "")
-            found[row] = tools.link([request], names.said_at(event.at, fresh))[0]
+            found[row] = tools.link([asked[row]], names.said_at(event.at, fresh))[0]
         out[row] = [(entity, own[row].get(entity)) for entity in found[row] if entity != loaded.actor]
         for entity, surface in out[row]:
             known = [one for one in (names.first(str(entity)), fresh.first(str(entity))) if one is not None]
@@ -218,16 +218,14 @@ def _topics(tools: Tools, loaded: Loaded, names: Known) -> list[list[tuple[Entit
     return out
 
 
-def _linked(tools: Tools, loaded: Loaded, names: Known, rows: Sequence[int]) -> dict[int, list[Entity]]:
+def _linked(tools: Tools, loaded: Loaded, names: Known, asked: Mapping[int, LinkRequest]) -> dict[int, list[Entity]]:
     """Links by the names that were known before, those that may mean all of them in one batch."""
     every = names.every()
-    latest = [row for row in rows if names.said_at(loaded.events[row].at) is names.all]
-    requests = [LinkRequest(loaded.actor, loaded.events[row].text or "") for row in latest]
-    found = dict(zip(latest, tools.link(requests, every) if requests else [], strict=True))
-    for row in rows:
+    latest = [row for row in asked if names.said_at(loaded.events[row].at) is names.all]
+    found = dict(zip(latest, tools.link([asked[row] for row in latest], every) if latest else [], strict=True))
+    for row, request in asked.items():
         if row not in found:
-            event = loaded.events[row]
-            found[row] = tools.link([LinkRequest(loaded.actor, event.text or "")], names.said_at(event.at))[0]
+            found[row] = tools.link([request], names.said_at(loaded.events[row].at))[0]
     return found
 
 

@@ -217,7 +217,7 @@ class Adjacency:
             part = nodes[start : start + _CHUNK]
             given = {"tenant": tenant, "nodes": part}
             folded = {node: version for node, version in connection.execute(_VERSIONS, given).all()}
-            deltas = {src: rest for src, *rest in connection.execute(_WAITING, given).all()}
+            deltas = {src: (count, newest) for src, count, newest in connection.execute(_WAITING, given).all()}
             out.update({node: (folded.get(node, 0), *deltas.get(node, (0, 0))) for node in part})
         return out
 

@@ -229,9 +229,9 @@ def texts(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, 
     found: dict[int, CardText] = {}
     for start in range(0, len(ids), 400):
         rows = connection.execute(_TEXTS, {"tenant": tenant, "ids": list(ids[start : start + 400])}).all()
-        for id_, owner, text, outcome, links, *values, superseded in rows:
-            linked = tuple(json.loads(links))
-            found[id_] = CardText(id_, owner, text, outcome, linked, *values, superseded is not None)
+        for id_, owner, text, outcome, links, at, backend, native_id, version, valid_to, superseded in rows:
+            whole = (tuple(json.loads(links)), at, backend, native_id, version, valid_to, superseded is not None)
+            found[id_] = CardText(id_, owner, text, outcome, *whole)
     return found
 
 

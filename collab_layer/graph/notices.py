@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, bindparam, func, insert, or_, select
+from sqlalchemy import Connection, bindparam, func, insert, or_, select
 
 from collab_layer.governance.grants import Reader
 from collab_layer.graph import derived as items
@@ -27,7 +27,7 @@ from collab_layer.types.time import FOREVER
 MOST = 500
 """Notices that one read looks at, newest first."""
 _N, _D = notices.c, derived.c
-_ALL: Select[Any] = (
+_ALL: Any = (
     select(_N.item, _N.owner, _N.audience, _N.purpose, _N.until, _N.at, _N.vector, _N.embedder, _D.text, _D.confidence)
     .join(derived, (_D.tenant == _N.tenant) & (_D.id == _N.item))
     .where(_N.tenant == bindparam("tenant"))

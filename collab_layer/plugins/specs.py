@@ -69,10 +69,17 @@ class DomainSpec:
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """A text to link: whose, what it says, what is known to be named in it."""
+    """A text to link.
+
+    Attributes:
+        owner: Whose.
+        text: What it says.
+        topics: What the text itself names and the words it used, where the caller has looked for it.
+    """
 
     owner: Entity
     text: str
+    topics: tuple[tuple[Entity, str], ...] | None = None
 
 
 class Linker(Protocol):

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from collab_layer.stages.tokens import STOP, WORD, fold_word, lower, normal, stem, words
 from collab_layer.types.entity import Entity
@@ -50,6 +50,7 @@ def _weak() -> frozenset[str]:
     return frozenset(stem(word) for word in _WEAK.split())
 
 
+@lru_cache(maxsize=1 << 16)
 def slug(text: str) -> str:
     """Stems of the content words joined by `-`, so that inflections meet; at most 6 words.
 
@@ -169,6 +170,7 @@ def _without_paths(text: str) -> str:
     return _PATH.sub(lambda match: " . " if _ROOTED.match(match.group(1)) else match.group(), text)
 
 
+@lru_cache(maxsize=1 << 16)
 def _identifier(token: str) -> bool:
     if _CODE.fullmatch(token):
         return True
@@ -180,10 +182,9 @@ def _identifier(token: str) -> bool:
 
 
 def _proper(text: str) -> Iterator[_Found]:
-    letters = [char for char in text if char.isalpha()]
-    if sum(char.isupper() for char in letters) * 2 > len(letters):
+    if sum(map(str.isupper, text)) * 2 > sum(map(str.isalpha, text)):
         return  # all in capitals: they say nothing
-    for run in _runs(WORD.sub(_hidden, text)):
+    for run in _runs(WORD.sub(lambda match: _hidden(match.group()), text)):
         if _opens(text, run[0][1]) and not _ACRONYM.fullmatch(run[0][0]):
             if len(run) > 2 and lower(run[0][0]) not in STOP and run[1][0] not in ("the", "and"):
                 yield _Found(3, run[0][1], text[run[0][1] : run[-1][2]])
@@ -194,9 +195,9 @@ def _proper(text: str) -> Iterator[_Found]:
             yield _Found(2, run[0][1], text[run[0][1] : run[-1][2]])
 
 
-def _hidden(match: re.Match[str]) -> str:
+@lru_cache(maxsize=1 << 16)
+def _hidden(token: str) -> str:
     """Small letters in place of identifiers, which are found elsewhere, and of opaque numbers."""
-    token = match.group()
     joined = any(char in "._:" or char.isdigit() for char in token)
     return "x" * len(token) if (joined and not _ACRONYM.fullmatch(token)) or _OPAQUE.fullmatch(token) else token
 
@@ -234,18 +235,28 @@ def _plain(text: str, room: int, covered: frozenset[str]) -> list[str]:
     weak = _weak() | covered
     for match in WORD.finditer(text):
         token = match.group()
-        content = lower(token) not in STOP and (token.isalpha() or bool(_PLAIN_WORD.fullmatch(token)))
+        content, alone = _says(token)
         if content and previous and text[previous.end() : match.start()] in _GAPS:
             pair = text[previous.start() : match.end()]
-            pairs[slug(pair)] += 1
-            surface.setdefault(slug(pair), pair)
-        if content and _PLAIN_WORD.fullmatch(token) and slug(token) not in weak:
-            singles[slug(token)] += 1
-            surface.setdefault(slug(token), token)
+            key = slug(pair)
+            pairs[key] += 1
+            surface.setdefault(key, pair)
+        if alone and (key := slug(token)) not in weak:
+            singles[key] += 1
+            surface.setdefault(key, token)
         previous = match if content else None
     two = sorted(pairs, key=lambda key: (-pairs[key], covered.isdisjoint(key.split("-"))))[: room // 2]
     one = sorted(singles, key=lambda key: (-singles[key], -min(len(key), 12)))[: room - len(two)]
     return [surface[key] for key in (*two, *one)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _says(token: str) -> tuple[bool, bool]:
+    """Whether a word may be part of a topic, and whether it may be one by itself."""
+    if lower(token) in STOP:
+        return False, False
+    plain = bool(_PLAIN_WORD.fullmatch(token))
+    return plain or token.isalpha(), plain
 
 
 __all__ = ["MAX_NAMED", "MAX_TOPICS", "known", "slug", "topics"]

@@ -146,9 +146,9 @@ def quarantined(text: str) -> str | None:
         return "it contains encoded words"
     plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).replace("’", "'").replace("*", ""))
     flat = plain.replace("\n", " ")
-    latin = plain.translate(_LOOKALIKE)
+    forms = dict.fromkeys((plain, plain.translate(_LOOKALIKE), flat))  # of a plain line all three are the same
     for rule, reason in _ENGLISH_RULES:
-        if any(rule.search(seen) for seen in (plain, latin, flat)):
+        if any(rule.search(seen) for seen in forms):
             return reason
     if _RUSSIAN.search(flat):
         return "it tells a model to drop its instructions, to play a role, or to hide something"
