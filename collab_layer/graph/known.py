@@ -10,6 +10,7 @@ which it was told.
 
 from __future__ import annotations
 
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -36,23 +37,46 @@ class _Held(NamedTuple):
     entity: Entity
 
 
+class Names(dict[str, Entity]):
+    """Folded names; how many begin with each word."""
+
+    def __init__(self, given: Names | None = None) -> None:
+        super().__init__(given or {})
+        self.heads: Counter[str] = Counter() if given is None else given.heads.copy()
+
+    def __setitem__(self, key: str, entity: Entity) -> None:
+        if key not in self:
+            self.heads[_head(key)] += 1
+        super().__setitem__(key, entity)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self.heads[_head(key)] -= 1
+        if not self.heads[_head(key)]:
+            del self.heads[_head(key)]
+
+
+def _head(key: str) -> str:
+    return key.partition(" ")[0]
+
+
 class Known:
     """All names of a tenant; kept current by `put`."""
 
     def __init__(self) -> None:
-        self.all: dict[str, Entity] = {}
+        self.all = Names()
         """Whatever is known, the moment left aside."""
         self._held: dict[str, list[_Held]] = {}
         self._first: dict[str, tuple[int, str]] = {}
         self._newest = 0
         self._changes = 0
-        self._copy: tuple[int, dict[str, Entity]] = (0, {})
+        self._copy = 0, Names()
 
     def every(self) -> Mapping[str, Entity]:
         """A copy of all that stays as it is; made anew only when a name was taken in or dropped."""
         kept, changes = self._copy, self._changes
         if kept[0] != changes:
-            kept = self._copy = changes, dict(self.all)
+            kept = self._copy = changes, Names(self.all)
         return kept[1]
 
     def put(self, name: str, display: str, since: int, named: int) -> None:
@@ -84,11 +108,11 @@ class Known:
         """
         if at >= self._newest and beside is None:
             return self.all
-        return _At((self._held,) if beside is None else (self._held, beside._held), at, in_text=True)
+        return _At((self,) if beside is None else (self, beside), at, in_text=True)
 
     def by(self, at: int) -> Mapping[str, Entity]:
         """What was known by a moment, that included."""
-        return _At((self._held,), at, in_text=False)
+        return _At((self,), at, in_text=False)
 
     def _drop(self, name: str) -> None:
         before = self._first.pop(name, None)
@@ -106,8 +130,10 @@ class Known:
 class _At(Mapping[str, Entity]):
     """The names of a moment, looked up when asked for."""
 
-    def __init__(self, held: Sequence[Mapping[str, list[_Held]]], at: int, *, in_text: bool) -> None:
-        self._held, self._at, self._in_text = held, at, in_text
+    def __init__(self, known: Sequence[Known], at: int, *, in_text: bool) -> None:
+        self._held = [one._held for one in known]  # pyright: ignore[reportPrivateUsage]  of the same file
+        self.heads: Mapping[str, int] = ChainMap(*(one.all.heads for one in known))
+        self._at, self._in_text = at, in_text
 
     def _best(self, key: object) -> _Held | None:
         best: _Held | None = None
@@ -131,7 +157,7 @@ class _At(Mapping[str, Entity]):
         return sum(1 for _ in self)
 
     def __contains__(self, key: object) -> bool:
-        return self._best(key) is not None
+        return any(key in names for names in self._held) and self._best(key) is not None
 
     def __bool__(self) -> bool:
         return any(self._held)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Protocol, runtime_checkable
 
 from collab_layer.stages.tokens import STOP, WORD, fold_word, lower, normal, stem, words
 from collab_layer.types.entity import Entity
@@ -63,6 +64,16 @@ def slug(text: str) -> str:
     return joined[:_MAX_SLUG].strip("-")
 
 
+@runtime_checkable
+class Headed(Protocol):
+    """Names that tell what they begin with: most words of a text begin none."""
+
+    @property
+    def heads(self) -> Container[str]:
+        """The first word of every name, folded; others may be among them."""
+        ...
+
+
 def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
     """Known names in a text, the longest match first at each place, each entity once.
 
@@ -71,15 +82,19 @@ def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
 
     Args:
         text: Any text; its first 8,000 characters are read.
-        names: `tokens.fold` of a display name to its entity.
+        names: `tokens.fold` of a display name to its entity; faster where they are `Headed`.
     """
+    if not names:
+        return []
     text = normal(text[:_READ])
     found: dict[Entity, str] = {}
     spans = list(words(text))
     folded = [fold_word(token) for token, _, _ in spans]
     at = 0
+    heads = names.heads if isinstance(names, Headed) else None
     while at < len(spans):
-        size = _longest(text, spans, folded, at, names) if names else 0
+        opens = heads is None or folded[at] in heads
+        size = _longest(text, spans, folded, at, names) if opens else 0
         if size:
             start, end = spans[at][1], spans[at + size - 1][2]
             found.setdefault(names[" ".join(folded[at : at + size])], text[start:end])
