@@ -10,22 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log1p
 
-import numpy as np
-
 from collab_layer.flows import view
+from collab_layer.flows.found import foreign, found
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.publish import Decision, Published, decide, epoch_of
 from collab_layer.graph import derived, names, policy
-from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.derived import Item, item_id
-from collab_layer.graph.linked import links_of
 from collab_layer.graph.policy import NOBODY
-from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
 from collab_layer.stages import synthesize
+from collab_layer.stages.fair import in_turn
+from collab_layer.stages.orders import joined
 from collab_layer.stages.quarantine import speakable
-from collab_layer.stages.search import rank_records
-from collab_layer.stages.tokens import hashed, terms
+from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft, Neighborhood, Snippet, Vectors
@@ -69,23 +66,8 @@ class Maker:
 
     def found(self, vector: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
         """The records that answer the query, best first; each weighs its score."""
-        reading = self.reading
-        known = list(names.find(reading.connection, reading.tenant, (str(one) for one in links)).values())
-        wanted = [hashed(term) for term in terms(self.query or "")]
-        laid = corpus(reading, self.opened.focus, wanted, vector, known)
-        if laid is None:
-            return []
-        if self.tools.replays.pay(reading, self.opened.focus):
-            laid = replace(laid, held=links_of(reading, laid.cards))
-        scores = rank_records(laid)
-        order = [int(row) for row in laid.best_first(scores) if np.isfinite(scores[row])]
-        order = order[: max(12, self.budget_tokens // LEAST_LESSON)]
-        cards = texts(reading.connection, reading.tenant, [int(laid.cards[row]) for row in order])
-        ranked = ((cards.get(int(laid.cards[row])), float(scores[row])) for row in order)
-        party = reading.index.aliases
-        return [
-            _snippet(card, score, party.get(card.owner, 0)) for card, score in ranked if card is not None and card.text
-        ]
+        most = max(12, self.budget_tokens // LEAST_LESSON)
+        return found(self.tools, self.opened, self.query or "", vector, links, most=most, delta=self.sharing.delta)
 
     def lessons(self, found: Sequence[Snippet]) -> list[Made]:
         """Each record as a lesson; in front a facet over them where the budget is small."""
@@ -97,7 +79,14 @@ class Maker:
             minimum, delta = self.sharing.min_contributors, self.sharing.delta
             front = synthesize.query_facet(found, displays, min_contributors=minimum, delta=delta)
         heads = [] if front is None else self.made([front], FacetKind.FACET)
-        return [*heads, *self.made(drafts, FacetKind.LESSON)]
+        return [*heads, *self._in_turn(self.made(drafts, FacetKind.LESSON))]
+
+    def _in_turn(self, made: Sequence[Made]) -> list[Made]:
+        """No foreign principal takes more than delta of the budget while others have something to say."""
+        behind = [frozenset(foreign(self.opened, () if item is None else item.principals)) for _, item in made]
+        voices = [next(iter(parties)) if len(parties) == 1 else None for parties in behind]
+        costs = [estimate_tokens(line(facet)) for facet, _ in made]
+        return [made[place] for place in in_turn(costs, voices, self.sharing.delta * self.budget_tokens)]
 
     def facets(self, read: Sequence[Snippet]) -> tuple[list[Made], list[Made]]:
         """What the curated owners have in common: said by those who may be quoted, and published of the others."""
@@ -283,7 +272,16 @@ def permitted(opened: Opened, principals: frozenset[int], level: Level) -> bool:
 
 
 def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
-    """Whole facets in order while they fit; a text is shown once."""
+    """Whole facets in order while they fit; a text is shown once, and none that makes an order of an earlier one."""
+    out = _packed(made, budget)
+    bad = set(joined([line(facet) for facet, _ in out]))
+    if bad:
+        out = [pair for place, pair in enumerate(out) if place not in bad]
+    tokens = sum(estimate_tokens(line(facet)) + 1 for facet, _ in out)
+    return out, OVERHEAD_TOKENS + tokens if out else 0
+
+
+def _packed(made: Sequence[Made], budget: int) -> list[Made]:
     tokens, seen = OVERHEAD_TOKENS, set[str]()
     out: list[Made] = []
     for facet, item in made:
@@ -293,9 +291,4 @@ def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
         seen.add(facet.text)
         tokens += cost
         out.append((facet, item))
-    return out, tokens if out else 0
-
-
-def _snippet(card: CardText, score: float, party: int) -> Snippet:
-    said = (card.at, card.text, card.links, card.outcome)
-    return Snippet(card_id(card.id), card.owner, Level.RECORDS, score, *said, party=party)
+    return out

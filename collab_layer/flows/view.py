@@ -59,10 +59,11 @@ def evidence(
     for source, owner, weight in records[:EVIDENCE_SHOWN]:
         when = moment(at[source]) if source in at else None
         if reading.audience.level(owner) >= Level.RECORDS:
+            name = entity_of(reading, owner)
             out.append(
                 Evidence(
                     source=source,
-                    owner=entity_of(reading, owner),
+                    owner=name if speakable(name.id) else None,
                     quote=quotes.get(source),
                     at=when,
                     weight=weight,

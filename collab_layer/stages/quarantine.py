@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import base64
 import re
-import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+from collab_layer.stages.lookalikes import latin
+from collab_layer.stages.orders import reads_like_order
+from collab_layer.stages.tokens import normal
 from collab_layer.stages.urls import carries_link
 
 
@@ -28,7 +30,9 @@ _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,6}\U000e007f")  # the fl
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,}={0,2}\s{1,4}){3}[A-Za-z0-9+/]{20,}={0,2}")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,}={0,2}")
 """What may be the code of a sentence."""
-_JOINTS = re.compile(r"[-_.:]+")
+_JOINTS = re.compile(r"[-_.:/]+|(?<=[^\W\d_A-ZА-ЯЁ])(?=[A-ZА-ЯЁ])|(?<=[A-Z])(?=[A-Z][a-z])")
+MAX_NAME = 160
+"""Characters of a name that is shown."""
 
 _ROLE = _any(
     r"<\|\s?/?(?:im_start|im_end|im_sep|system|user|assistant|endoftext|begin_of_text|eot_id)\s?\|>",
@@ -112,7 +116,6 @@ _RUSSIAN = _any(
     r"если (?:ты|вы) ?(?:[—–-] ?)?(?:ии|языковая модель|нейросеть|ассистент|чат-бот)\b",
 )
 
-_LOOKALIKE = str.maketrans("аеорсухіѕјԁһӏАЕОРСУХІЅВНКМТ", "aeopcyxisjdhlAEOPCYXISBHKMT")
 _SPACES = re.compile(r"[^\S\n]+")
 
 _ENGLISH_RULES = (
@@ -129,8 +132,8 @@ def quarantined(text: str) -> str | None:
 
     Looks, in English and in Russian, for: invisible characters, encoded blobs of more than 200
     characters, chat role markers, tool calls, orders to drop instructions, to play a role, to
-    reveal or to hide, and links of the kinds in `stages.urls`. Latin words spelled with Cyrillic
-    look-alikes count as Latin.
+    reveal or to hide, sentences that `stages.orders` weighs as orders in whatever words, and links of
+    the kinds in `stages.urls`. Latin words spelled with look-alikes count as Latin.
 
     Args:
         text: At most 100,000 characters in practice; the time grows linearly.
@@ -144,21 +147,28 @@ def quarantined(text: str) -> str | None:
         return "it contains an encoded blob"
     if any(_hides_words(match.group()) for match in _TOKEN.finditer(text)):
         return "it contains encoded words"
-    plain = _SPACES.sub(" ", unicodedata.normalize("NFKC", text).replace("’", "'").replace("*", ""))
+    plain = _SPACES.sub(" ", normal(text).replace("*", ""))
     flat = plain.replace("\n", " ")
-    forms = dict.fromkeys((plain, plain.translate(_LOOKALIKE), flat))  # of a plain line all three are the same
+    forms = dict.fromkeys((plain, latin(plain), flat))  # of a plain line all three are the same
     for rule, reason in _ENGLISH_RULES:
         if any(rule.search(seen) for seen in forms):
             return reason
     if _RUSSIAN.search(flat):
         return "it tells a model to drop its instructions, to play a role, or to hide something"
+    if reads_like_order(plain):
+        return "it reads like an order to a model"
     return carries_link(plain)
 
 
 @lru_cache(maxsize=1 << 14)
 def speakable(name: str) -> bool:
-    """Whether the name of a thing may be shown to a model: no order, with `-`, `_`, `.` and `:` as spaces either."""
-    return quarantined(name) is None and quarantined(_JOINTS.sub(" ", name)) is None
+    """Whether the name of a thing may be shown to a model: short, and no order, read as words either.
+
+    `-`, `_`, `.`, `:` and a capital inside a word begin a new word.
+    """
+    if len(name) > MAX_NAME or not name.isprintable():
+        return False
+    return all(quarantined(seen) is None for seen in (name, _JOINTS.sub(" ", name)))
 
 
 def _hides_words(token: str) -> bool:

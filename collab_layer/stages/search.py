@@ -69,6 +69,26 @@ def relevant(corpus: Corpus, *, floor: float = FLOOR) -> Bools:
     return by_words | by_vector | (corpus.link_cosine > 0)
 
 
+def shares(corpus: Corpus, rows: Sequence[int], voices: Sequence[int]) -> Floats:
+    """How much of the query some records share, by idf, shape (n,), >= 0.
+
+    Terms that only one principal among them uses do not count: who copies the question is not the
+    nearer to the matter for it.
+
+    Args:
+        corpus: The candidates.
+        rows: Of the corpus, shape (n,).
+        voices: The principal behind each of them.
+    """
+    if not len(rows) or not corpus.tf.size:
+        return np.zeros(len(rows))
+    held = corpus.tf[list(rows)] > 0
+    _, voice = np.unique(np.asarray(voices), return_inverse=True)
+    by_voice = np.zeros((int(voice.max()) + 1, held.shape[1]), np.bool_)
+    np.logical_or.at(by_voice, voice, held)
+    return held @ np.where(by_voice.sum(axis=0) > 1, term_idf(corpus), 0.0)
+
+
 def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: float = FLOOR) -> Floats:
     """Score records: z(BM25) + z(similarity) + link_weight * z(link cosine).
 
@@ -153,4 +173,4 @@ def fill(lines_tokens: Sequence[int], scores: Sequence[float] | Floats, budget: 
     return taken
 
 
-__all__ = ["FLOOR", "LINK_WEIGHT", "best_first", "bm25", "fill", "rank_records", "relevant", "term_idf"]
+__all__ = ["FLOOR", "LINK_WEIGHT", "best_first", "bm25", "fill", "rank_records", "relevant", "shares", "term_idf"]

@@ -13,6 +13,7 @@ no owner moves it by more than delta, is in `stages.support`. Hold back snippets
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ MAX_LINKS = 8
 QUERY_KEY = "query"
 QUERY_RECORDS = 12
 QUERY_LINKS = 6
+_JOINTS = re.compile(r"[-_.:]+")
 _NAMES = 3
 _NAME_TOKENS = 15
 _QUOTE_TOKENS = 30
@@ -302,9 +304,11 @@ def lessons_from(
 
 
 def _unsaid(names: Sequence[str], text: str) -> list[str]:
-    """Names that a text does not say itself, in whatever inflection."""
-    said = frozenset(terms(text))
-    return [name for name in names if name.casefold() not in text.casefold() and not said.issuperset(terms(name))]
+    """Names that a text does not say itself, in whatever inflection, joined or apart."""
+    said, lowered = frozenset(terms(text)), text.casefold()
+    return [
+        name for name in names if name.casefold() not in lowered and not said.issuperset(terms(_JOINTS.sub(" ", name)))
+    ]
 
 
 def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:

@@ -9,16 +9,24 @@ from collab_layer.bench import onslaught
 from collab_layer.bench.attacks import world
 
 
-def test_encoded_orders_are_not_told_and_honest_readers_lose_nothing():
+def test_attackers_reach_nobody_and_honest_readers_lose_nothing():
     crowd = world(0)
     small = replace(
         crowd, notes=tuple(note for note in crowd.notes if note.text), questions=crowd.questions[:3], choices=()
     )
-    wanted = {"instructions.encoded", "instructions.topic_name", "aliases.claim"}
+    wanted = {
+        "injection",
+        "flooding",
+        "aliases.claim",
+        "instructions.plain",
+        "instructions.encoded",
+        "instructions.split",
+        "instructions.topic_name",
+    }
     rows = asyncio.run(onslaught.measure(0, half="tune", crowd=small, only=lambda one: one.name in wanted))
     told = {row.name: row.value for row in rows}
     assert told["honest.told"] == 1.0
     for name in wanted:
         assert told[f"attack.{name}.utility_loss"] == 0.0
         assert told[f"attack.{name}.left_after_rollback"] == 0.0
-    assert told["attack.instructions.encoded.success"] == told["attack.instructions.topic_name.success"] == 0.0
+        assert told[f"attack.{name}.success"] == 0.0

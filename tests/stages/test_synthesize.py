@@ -336,3 +336,9 @@ def test_a_topic_that_the_note_itself_names_in_another_form_is_no_deed():
     note = Snippet("c1", 1, R, 1.0, 5, "Approved the current budgets of Maple. That supersedes the earlier one.", (7,))
     (draft,) = lessons_from([note], [1.0], {7: "Budget"})
     assert draft.text == "Approved the current budgets of Maple. That supersedes the earlier one."
+
+
+def test_a_topic_with_a_hyphen_that_the_note_says_in_two_words_is_no_deed():
+    said = "Anchor: bay 315, no blocker, family release schedule timing only, and the public showcase in hall 314."
+    (draft,) = lessons_from([Snippet("c1", 1, R, 1.0, 5, said, (7,))], [1.0], {7: "family-release"})
+    assert draft.text == said

@@ -1,0 +1,37 @@
+"""Put what one principal says beyond its part of a context behind what others say; nothing is left out.
+
+In:   lines, best first: what each takes, and whose it is.
+Out:  the order in which to show them.
+Pure. Whoever writes most, or repeats the question best, then fills a context only where nobody
+else has anything to say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+
+def in_turn(costs: Sequence[int], voices: Sequence[int | None], part: float) -> list[int]:
+    """Places of the lines in the order to show.
+
+    Args:
+        costs: Tokens of each line, best first.
+        voices: Whose it is; None for what counts against nobody: the reader's own, and what several say.
+        part: Tokens that one principal may take before everybody else has had its turn; the first
+            line of each is always within it.
+    """
+    within: list[int] = []
+    beyond: list[int] = []
+    taken = Counter[int]()
+    for place, (cost, voice) in enumerate(zip(costs, voices, strict=True)):
+        if voice is not None and taken[voice] and taken[voice] + cost > part:
+            beyond.append(place)
+            continue
+        within.append(place)
+        if voice is not None:
+            taken[voice] += cost
+    return [*within, *beyond]
+
+
+__all__ = ["in_turn"]
