@@ -84,9 +84,10 @@ def shares(corpus: Corpus, rows: Sequence[int], voices: Sequence[int]) -> Floats
         return np.zeros(len(rows))
     held = corpus.tf[list(rows)] > 0
     _, voice = np.unique(np.asarray(voices), return_inverse=True)
-    by_voice = np.zeros((int(voice.max()) + 1, held.shape[1]), np.bool_)
-    np.logical_or.at(by_voice, voice, held)
-    return held @ np.where(by_voice.sum(axis=0) > 1, term_idf(corpus), 0.0)
+    said = np.zeros((int(voice.max()) + 1, held.shape[1]), np.bool_)
+    np.logical_or.at(said, voice, held)
+    weight: Floats = np.where(said.sum(axis=0) > 1, term_idf(corpus), 0.0)
+    return held.astype(np.float64) @ weight
 
 
 def rank_records(corpus: Corpus, *, link_weight: float = LINK_WEIGHT, floor: float = FLOOR) -> Floats:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from collab_layer.builtin.embedder import HashingEmbedder
-from collab_layer.stages.search import best_first, bm25, fill, rank_records
+from collab_layer.stages.search import best_first, bm25, fill, rank_records, shares
 from collab_layer.stages.tokens import terms
 from collab_layer.types.graph import Corpus
 
@@ -174,3 +174,13 @@ def test_filling_keeps_the_budget_and_the_order(lines, budget):
     assert taken == [row for row in order if row in set(taken)]
     left = budget - sum(costs[row] for row in taken)
     assert all(costs[row] > left for row in set(order) - set(taken))
+
+
+def test_words_that_one_principal_alone_uses_bring_it_no_nearer_to_the_question():
+    notes = ["What helped when the export hangs? The export hangs.", "The export hangs on Mondays.", "Export hangs, again."]
+    laid = corpus("What helped when the export hangs?", notes)
+    alone, near, also = shares(laid, [0, 1, 2], [7, 8, 9])
+    assert alone == near == also > 0
+    assert shares(laid, [0, 1, 2], [7, 7, 9])[0] == near
+    assert shares(laid, [0], [7]).tolist() == [0.0]
+    assert shares(laid, [], []).tolist() == []
