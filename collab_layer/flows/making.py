@@ -6,7 +6,7 @@ Out:  `Made` pairs: the facet as its reader sees it, and the item to store for i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import log1p
 
@@ -109,7 +109,8 @@ class Maker:
             several = [draft for draft in drafts if len(self.reading.parties(draft.contributors)) > 1]
             drafts = self._answering(several, displays)[:MAX_FACETS]
         free = [draft for draft in drafts if not self._distilled(draft)]
-        return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)])
+        asked = {draft.key for draft in drafts if self._asks_for(draft, displays)}
+        return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)], asked)
 
     def updates(self) -> list[Made]:
         """What was propagated to this entity and may still be shown."""
@@ -162,15 +163,18 @@ class Maker:
         links = (link for snippet in read for link in snippet.links if index.named(link))
         return {link: index.displays[link] for link in links if speakable(index.displays[link])}
 
-    def _published(self, drafts: Sequence[Draft]) -> list[Made]:
-        """Distilled facets as far as they may be told; their order and score say no more than their confidence."""
+    def _published(self, drafts: Sequence[Draft], asked: Set[str]) -> list[Made]:
+        """Distilled facets as far as they may be told; their order and score say no more than their confidence.
+
+        Those under the keys in `asked` come last: they name what the question itself said.
+        """
         reading = self.reading
         epoch = epoch_of(reading.now, self.sharing.epoch_hours)
         keys = [key for draft in drafts for key in (draft.key, PAST + draft.key)]
         before = derived.published(reading.connection, reading.tenant, keys)
         ids = [item.id for items in before.values() for item in items]
         erased = derived.is_erased(reading.connection, reading.tenant, ids)
-        out: list[Made] = []
+        out: list[tuple[bool, Made]] = []
         for draft in drafts:
             told = [*before[draft.key], *before[PAST + draft.key]]
             seen = {item.id: self._told(item, item.id in erased) for item in told}
@@ -178,12 +182,13 @@ class Maker:
             choice = self._choice(draft, mine, seen, epoch)
             if choice is Decision.PUBLISH:
                 alone = replace(draft, score=draft.confidence)
-                out += self.made([alone], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
+                made = self.made([alone], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
             elif choice is Decision.KEEP and mine is not None:
-                out.append((self.show(mine, mine.confidence), None))
+                made = [(self.show(mine, mine.confidence), None)]
             else:
-                out += self._of_others(draft, [item for item in before[draft.key] if item.id not in erased], epoch)
-        return sorted(out, key=lambda one: (-one[0].confidence, one[0].text))
+                made = self._of_others(draft, [item for item in before[draft.key] if item.id not in erased], epoch)
+            out += [(draft.key in asked, one) for one in made]
+        return [one for _, one in sorted(out, key=lambda of: (of[0], -of[1][0].confidence, of[1][0].text))]
 
     def _choice(self, draft: Draft, mine: Item | None, told: Mapping[str, Published], epoch: int) -> Decision:
         """What was told of the past and of the present, to whomever, may not tell one owner by the other."""
@@ -218,20 +223,21 @@ class Maker:
         """Facets that belong to the query, by their own words.
 
         Distilled ones name one thing each: where one of them names what was asked about, the others of
-        this neighbourhood go with it, and come first, for it tells nothing that the question did not say.
-        Which they are rests on what distilled facets name alone, never on who holds two things together.
+        this neighbourhood go with it, for that tells nothing that the question did not say. Which they
+        are rests on what distilled facets name alone, never on who holds two things together.
         """
         wanted = set(terms(self.query or ""))
-
-        def named(draft: Draft) -> set[str]:
-            return {term for link in draft.links for term in terms(displays.get(link, ""))}
-
         free = [draft for draft in drafts if not self._distilled(draft)]
         distilled = [draft for draft in drafts if self._distilled(draft)]
-        said = [draft for draft in free if wanted & (named(draft) | set(terms(draft.text)))]
-        if not any(wanted & named(draft) for draft in distilled):
+        said = [draft for draft in free if wanted & (_named(draft, displays) | set(terms(draft.text)))]
+        if not any(wanted & _named(draft, displays) for draft in distilled):
             return said
-        return [*said, *sorted(distilled, key=lambda draft: named(draft) <= wanted)]
+        # What the question names already takes no place of the others.
+        return [*said, *sorted(distilled, key=lambda draft: self._asks_for(draft, displays))]
+
+    def _asks_for(self, draft: Draft, displays: Mapping[int, str]) -> bool:
+        """Whether the query says every word that names what a draft is about."""
+        return bool(self.query) and _named(draft, displays) <= set(terms(self.query or ""))
 
     def _heads(self, holders: Mapping[int, set[int]], idf: Mapping[int, float]) -> dict[int, str]:
         """Names of the links that may head a facet: most owners first, then the rarest.
@@ -256,6 +262,11 @@ class Maker:
         own = zip(self.hood.own.ids.tolist(), self.hood.own_idf.tolist(), strict=True)
         out.update({link: idf for link, idf in own if link in out})
         return out
+
+
+def _named(draft: Draft, displays: Mapping[int, str]) -> set[str]:
+    """Terms of the names of the things that a draft is about."""
+    return {term for link in draft.links for term in terms(displays.get(link, ""))}
 
 
 def told(opened: Opened, entity: int) -> list[Item]:

@@ -1,6 +1,6 @@
 """Some owners' pools, in pages: what candidates are like, and what other rules would choose.
 
-load:   owners spread evenly over the tenant, each read as itself under today's grants;
+load:   principals spread evenly over the tenant, each read as itself under today's grants;
 stages: domain, curate;
 save:   nothing.
 
@@ -23,7 +23,7 @@ from collab_layer.stages import domain
 from collab_layer.stages.curate import curate, permitted
 from collab_layer.stages.domain import Sample
 from collab_layer.stages.features import BUILTIN, FeatureLike
-from collab_layer.stages.quarantine import quarantined
+from collab_layer.stages.quarantine import speakable
 from collab_layer.stages.rules import Scorer
 from collab_layer.types.entity import Entity
 from collab_layer.types.graph import Neighborhood, Vectors
@@ -78,7 +78,8 @@ async def survey(tools: Tools, tenant: str, pair: tuple[()] | tuple[Scorer, Scor
     features = features_of(tools)
 
     def each(hood: Neighborhood, index: TenantIndex) -> tuple[Sample, float | None]:
-        return domain.sample(hood, features, _names(hood, index)), _alike(hood, *pair) if pair else None
+        found = domain.sample(hood, features, _names(hood, index), party=index.aliases)
+        return found, _alike(hood, *pair) if pair else None
 
     found = await _pages(tools, tenant, each)
     sample = domain.joined([one for one, _ in found]) if found else None
@@ -106,11 +107,12 @@ async def _pages(tools: Tools, tenant: str, each: Callable[[Neighborhood, Tenant
 
 
 def _some(tools: Tools, tenant: str) -> list[int]:
-    """Owners spread evenly over all."""
+    """Owners spread evenly over all; of one principal's aliases the first."""
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection)
         known = np.array([id_ for id_ in index.owners().tolist() if index.named(id_)], np.int64)
+        known = known[np.sort(np.unique(index.party(known), return_index=True)[1])]
     if not len(known):
         return []
     return known[np.linspace(0, len(known) - 1, min(OWNERS, len(known))).astype(np.int64)].tolist()
@@ -146,10 +148,9 @@ def _names(hood: Neighborhood, index: TenantIndex) -> dict[int, str]:
     """Words of the own topics that may go into a prompt; they are shown only if many hold them."""
     out: dict[int, str] = {}
     for id_ in hood.own.ids[hood.own_topic].tolist():
-        # As sentences, so that an order hidden in a name is seen as one.
-        said = [_spaced(words) for words in (index.names[int(id_)].removeprefix(TOPIC), index.displays[int(id_)])]
-        if said[1] and not any(quarantined(words) for words in said):
-            out[int(id_)] = said[1]
+        name, shown = index.names[int(id_)].removeprefix(TOPIC), index.displays[int(id_)]
+        if (said := _spaced(shown)) and speakable(name) and speakable(shown):
+            out[int(id_)] = said
     return out
 
 

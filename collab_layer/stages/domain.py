@@ -35,7 +35,7 @@ class Sample:
         degrees, sizes: Distinct targets of each owner, and candidates in its pool, shape (f,).
         pairs, possible: Own targets that candidates hold too, and of how many.
         targets, topics: Own targets looked at, and how many of them are topics.
-        holders: Topic to owners that some reader here may use and that hold it.
+        holders: Topic to principals that some reader here may use and that hold it.
         names: Of those topics.
     """
 
@@ -60,7 +60,12 @@ class Sample:
 
 
 def sample(
-    hood: Neighborhood, features: Iterable[FeatureLike], names: Mapping[int, str], *, rows: int = ROWS
+    hood: Neighborhood,
+    features: Iterable[FeatureLike],
+    names: Mapping[int, str],
+    *,
+    party: Mapping[int, int] | None = None,
+    rows: int = ROWS,
 ) -> Sample:
     """Look at one owner's pool.
 
@@ -68,6 +73,7 @@ def sample(
         hood: Cut to what its owner may see; candidates that permit nothing already removed.
         features: All that rules may use.
         names: Of the topics that may be named.
+        party: Owner to the principal that it is an alias of; those who are none are left out.
         rows: Candidates of each kind to take, evenly over the pool, >= 1.
     """
     kinds = (hood.is_owner, ~hood.is_owner)
@@ -82,7 +88,7 @@ def sample(
         possible=len(hood.own) * int(hood.is_owner.sum()),
         targets=len(hood.own),
         topics=int(hood.own_topic.sum()),
-        holders=_holders(hood, names),
+        holders=_holders(hood, names, party or {}),
         names=names,
     )
 
@@ -158,14 +164,15 @@ def _evenly(rows: Ids, most: int) -> Ids:
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
-def _holders(hood: Neighborhood, names: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Who of the candidates holds each own topic; the focus itself is not counted: nobody else looks here."""
+def _holders(hood: Neighborhood, names: Mapping[int, str], party: Mapping[int, int]) -> dict[int, frozenset[int]]:
+    """Which principals hold each own topic; that of the focus is not counted: nobody else looks here."""
     topical = hood.own_topic[hood.pair_own] & hood.is_owner[hood.pair_candidate]
     out: dict[int, set[int]] = {}
     topics, holders = hood.own.ids[hood.pair_own[topical]], hood.ids[hood.pair_candidate[topical]]
     for topic, holder in zip(topics.tolist(), holders.tolist(), strict=True):
-        if topic in names:
-            out.setdefault(topic, set()).add(holder)
+        who = party.get(holder, holder)
+        if topic in names and who != party.get(hood.focus, hood.focus):
+            out.setdefault(topic, set()).add(who)
     return {topic: frozenset(ids) for topic, ids in out.items()}
 
 

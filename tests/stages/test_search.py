@@ -177,7 +177,11 @@ def test_filling_keeps_the_budget_and_the_order(lines, budget):
 
 
 def test_words_that_one_principal_alone_uses_bring_it_no_nearer_to_the_question():
-    notes = ["What helped when the export hangs? The export hangs.", "The export hangs on Mondays.", "Export hangs, again."]
+    notes = [
+        "What helped when the export hangs? The export hangs.",
+        "The export hangs on Mondays.",
+        "Export hangs, again.",
+    ]
     laid = corpus("What helped when the export hangs?", notes)
     alone, near, also = shares(laid, [0, 1, 2], [7, 8, 9])
     assert alone == near == also > 0
