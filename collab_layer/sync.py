@@ -351,8 +351,8 @@ class CollabLayer:
     ) -> Consolidation:
         return self._loop.run(self._layer.consolidate(dry_run=dry_run, progress=progress))
 
-    def rebuild(self) -> Rebuilt:
-        return self._loop.run(self._layer.rebuild())
+    def rebuild(self, *, on: str = "loop", workers: int = 2) -> Rebuilt:
+        return self._loop.run(self._layer.rebuild(on=on, workers=workers))
 
     def refit(self, owners: int = 300) -> Gate:
         return self._loop.run(self._layer.refit(owners))

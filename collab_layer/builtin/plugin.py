@@ -47,10 +47,16 @@ def collab_register_linkers() -> Iterable[LinkerSpec]:
 
 @hookimpl
 def collab_register_runners() -> Iterable[RunnerSpec]:
-    """The worker loop."""
+    """The worker loop, and Ray."""
+    from collab_layer.builtin import ray_runner
     from collab_layer.builtin.runner import run_loop
 
-    return [RunnerSpec("loop", "threads of this process", run_loop)]
+    return [
+        RunnerSpec("loop", "threads of this process", run_loop),
+        RunnerSpec(
+            "ray", "processes on Ray, here or on other machines", ray_runner.run, elsewhere=True, bulk=ray_runner.bulk
+        ),
+    ]
 
 
 def _hashing() -> Embedder:

@@ -24,7 +24,7 @@ from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import Level, Scope
-from collab_layer.types.time import FOREVER, moment
+from collab_layer.types.time import FOREVER, micros, moment
 from collab_layer.types.update import Source, Update
 
 BATCH = 200
@@ -33,8 +33,14 @@ PARKED = "parked"
 """State of what a store refused five times; an outage does not count."""
 
 
-async def deliver(tools: Tools, tenant: str) -> int:
-    """Send what is pending and retract what was erased; how many items were settled."""
+async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
+    """Send what is pending and retract what was erased; how many items were settled, or are still to be looked at.
+
+    Args:
+        tools: The layer's parts.
+        tenant: Whose.
+        whole: Look at all that was delivered, also where there is no reason to.
+    """
     settled = 0
     for name in tools.delivered_to(tenant):
         backend = tools.backends.get((tenant, name))
@@ -43,7 +49,7 @@ async def deliver(tools: Tools, tenant: str) -> int:
         require(backend, Can.WRITE)
         assert isinstance(backend, Writes)
         try:
-            await tools.in_thread(_lapse, tools, tenant, name)
+            more = await tools.in_thread(tools.lapsing.turn, tools.store, tenant, name, tools.now(), whole=whole)
             gone = await tools.in_thread(_retracting, tools, tenant, name)
             if gone:
                 await backend.retract(gone)
@@ -53,6 +59,8 @@ async def deliver(tools: Tools, tenant: str) -> int:
             receipts = await backend.write(updates) if updates else []
             native = {receipt.key: receipt.native_id for receipt in receipts}
             await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
+            ends = [micros(update.expires) for update in updates if update.expires is not None]
+            tools.lapsing.sent(tenant, name, min(ends, default=FOREVER))
             for owner in dict.fromkeys(update.owner for update in updates):
                 sent = [update.id for update in updates if update.owner == owner]
                 await tools.handed(Scope(tenant=tenant), owner, "delivery", sent, UNKNOWN)
@@ -60,7 +68,7 @@ async def deliver(tools: Tools, tenant: str) -> int:
             if not error.retryable:
                 await tools.in_thread(_failed, tools, tenant, name)
             raise
-        settled += len(gone) + len(updates)
+        settled += len(gone) + len(updates) + more
     return settled
 
 
@@ -72,34 +80,6 @@ def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
                 select(d.item).where(d.tenant == tenant, d.backend == backend, d.state == "retracting").limit(BATCH)
             ).scalars()
         )
-
-
-def _lapse(tools: Tools, tenant: str, backend: str) -> None:
-    """What was delivered and may no longer be shown, was superseded, or has run out, is to be taken back."""
-    d, now = deliveries.c, tools.now()
-    index = tools.store.index(tenant)
-    with tools.store.database.read() as connection, index.lock:
-        index.refresh(connection)
-        mine = (d.tenant == tenant) & (d.backend == backend) & (d.state == "delivered")
-        ids = list(connection.execute(select(d.item).where(mine)).scalars())
-        items = derived.get(connection, tenant, ids)
-        seen: dict[int, Audience] = {}
-        over: list[str] = []
-        for id_ in ids:
-            item = items.get(id_)
-            standing = item is not None and item.superseded is None and item.expires > now
-            if item is not None and standing and index.named(item.owner):
-                if item.owner not in seen:
-                    reader = Entity.parse(index.names[item.owner])
-                    seen[item.owner] = tools.store.audience(connection, tenant, reader, item.owner, None, now)
-                if all(seen[item.owner].level(one) >= item.level for one in item.principals):
-                    continue
-            over.append(id_)
-    if over:
-        with tools.store.database.write() as connection:
-            for start in range(0, len(over), BATCH):
-                part = d.item.in_(over[start : start + BATCH])
-                connection.execute(update(deliveries).where(mine, part).values(state="retracting"))
 
 
 def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], list[str]]:

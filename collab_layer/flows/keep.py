@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.flows import edging
@@ -34,8 +34,10 @@ from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import interaction_id, number_of
+from collab_layer.graph.merged import DELIVERED, RETRACTING
 from collab_layer.graph.names import Mention, Tenant, mention
 from collab_layer.graph.tables import deliveries, entities
+from collab_layer.graph.tables import derived as derived_items
 from collab_layer.stages import tokens
 from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import OWNER_KINDS, Entity
@@ -80,7 +82,7 @@ def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = Non
         derived.put(connection, claim.tenant, items)
         considered.mark(connection, claim.tenant, plan.cards, now)
         _queue_deliveries(tools, connection, claim.tenant, items, now)
-        outbox.settle(connection, claim, now)
+        outbox.settle(connection, claim)
     return True
 
 
@@ -254,6 +256,10 @@ def _queue_deliveries(tools: Tools, connection: Connection, tenant: str, items: 
     stores = tools.delivered_to(tenant)
     if not stores or not items:
         return
+    d, instead = deliveries.c, [item.id for item in items]
+    behind = select(derived_items.c.id).where(derived_items.c.tenant == tenant, derived_items.c.superseded.in_(instead))
+    mine = (d.tenant == tenant) & (d.state == DELIVERED) & d.item.in_(behind)
+    connection.execute(update(deliveries).where(mine).values(state=RETRACTING))
     known = select(entities.c.id).where(entities.c.tenant == tenant, entities.c.id.in_([item.owner for item in items]))
     owners = set(connection.execute(known.where(entities.c.kind.in_(OWNER_KINDS))).scalars())  # a thing has no store
     rows = [

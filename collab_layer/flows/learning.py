@@ -1,23 +1,29 @@
 """A worker's own turn at learning: edges between things, then the gate, when enough is new.
 
-Whether a tenant is due is decided and claimed in the database, so that of several workers one
-does it. Killed on the way, nothing is half-written, and the next turn is an hour later.
+Runs beside the worker's other work, one tenant at a time: propagation goes on meanwhile. Whether a
+tenant is due is decided in the database, and who is at it holds a lease there, by the database's
+clock: of several workers one does it. Killed on the way, nothing is half-written, and another
+begins anew when the lease has ended. Never raises into the worker.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
+from dataclasses import replace
 
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
-from collab_layer.errors import StoreError
+from collab_layer.errors import CollabError, LayerClosedError
 from collab_layer.flows import fit, gate
 from collab_layer.flows.rebuild import rebuild
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import item_edges
+from collab_layer.graph import item_edges, present
 from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
 from collab_layer.graph.tables import interactions, settings
 from collab_layer.types.time import DAY, SECOND
@@ -27,6 +33,10 @@ log = logging.getLogger("collab_layer")
 NAME = "learning"
 LOOK = 600 * SECOND
 """Between two looks of one worker at one tenant."""
+LEASE = 120 * SECOND
+"""Of who is at it; prolonged at each third of it."""
+FREE = 1
+"""An end of a lease that is long past: whoever comes begins anew."""
 PAUSE = 3_600 * SECOND
 """Between two turns at one tenant, whatever happens in it."""
 NEW, SHARE = 200, 0.05
@@ -36,65 +46,103 @@ OWNERS = 300
 
 @dataclass(frozen=True)
 class Turn:
-    """The last turn: when, the newest interaction it knew, how many there were."""
+    """The last turn: when, the newest interaction it knew, how many there were.
+
+    Attributes:
+        token: Of who is at it.
+        until: End of its lease; 0 when it is done.
+    """
 
     at: int = 0
     through: int = 0
     seen: int = 0
+    token: int = 0
+    until: int = 0
 
 
 _TURN = TypeAdapter(Turn)
 
 
 class Learning:
-    """When one worker looks at which tenant again."""
+    """When one worker looks at which tenant again, and what it is at."""
 
     def __init__(self) -> None:
-        self._again: dict[str, int] = {}
+        self._looked: dict[str, int] = {}
+        self._running: asyncio.Task[None] | None = None
 
-    async def turn(self, tools: Tools, tenant: str) -> bool:
-        """Learn what a tenant's newest events teach, if it is due; whether anything was done.
+    def turn(self, tools: Tools, tenant: str) -> None:
+        """Begin to learn what a tenant's newest events teach, if it may be due; returns at once."""
+        now, last = tools.now(), self._looked.get(tenant)
+        if tools.consolidate_hour is None or (last is not None and last <= now < last + LOOK):
+            return
+        if self._running is None or self._running.done():
+            self._looked[tenant] = now
+            self._running = asyncio.ensure_future(self._look(tools, tenant))
 
-        Raises:
-            StoreError: The database refused.
-        """
-        now = tools.now()
-        if tools.consolidate_hour is None or now < self._again.get(tenant, 0):
-            return False
-        self._again[tenant] = now + LOOK
-        if not await tools.in_thread(claim, tools, tenant):
-            return False
+    async def stop(self) -> None:
+        """Let go of what is under way; the next worker begins it anew."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def _look(self, tools: Tools, tenant: str) -> None:
         try:
-            await rebuild(tools, tenant)
-            if await tools.in_thread(_state, tools, tenant) != "set":  # what the operator chose stays
-                await fit.refit(tools, tenant, OWNERS)
-        except StoreError:
-            raise
+            token = await tools.in_thread(claim, tools, tenant)
+            if token:
+                await _learn(tools, tenant, token)
+        except LayerClosedError:
+            return
+        except CollabError as error:
+            log.warning("learning from `%s` waits: %s", tenant, error)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             log.exception("learning from `%s` stopped; it is tried again when more is new", tenant)
-            return False
-        return True
 
 
-def claim(tools: Tools, tenant: str) -> bool:
-    """Take the turn if it is due."""
+async def _learn(tools: Tools, tenant: str, token: int) -> None:
+    held = asyncio.ensure_future(_hold(tools, tenant, token))
+    until = 0
+    try:
+        await rebuild(tools, tenant)
+        if await tools.in_thread(_state, tools, tenant) != "set":  # what the operator chose stays
+            await fit.refit(tools, tenant, OWNERS)
+    except (asyncio.CancelledError, CollabError):
+        until = FREE
+        raise
+    finally:
+        held.cancel()
+        with suppress(CollabError):  # the lease ends by itself
+            await asyncio.shield(tools.in_thread(_set_until, tools, tenant, token, until))
+
+
+async def _hold(tools: Tools, tenant: str, token: int) -> None:
+    """Prolong the lease until cancelled."""
+    while True:
+        await asyncio.sleep(LEASE / SECOND / 3)
+        with suppress(CollabError):  # tried again at the next third
+            await tools.in_thread(_set_until, tools, tenant, token, None)
+
+
+def claim(tools: Tools, tenant: str) -> int:
+    """Take the turn if it is due; its token, 0 if it is not."""
     now = tools.now()
     with tools.store.database.read() as connection:
         if not _due(connection, tenant, now):
-            return False
+            return 0
     with tools.store.database.write() as connection:
         lock(connection, tenant)
         if not _due(connection, tenant, now):  # another worker was faster
-            return False
+            return 0
         i = interactions.c
         newest, seen = connection.execute(select(func.max(i.id), func.count()).where(i.tenant == tenant)).one()
-        value = _TURN.dump_json(Turn(now, newest or 0, seen)).decode()
-        upsert(connection, settings, [{"tenant": tenant, "name": NAME, "value": value}], update=("value",))
-    return True
+        mine = Turn(now, newest or 0, seen, token=next_id(), until=present.read(connection) + LEASE)
+        _save(connection, tenant, mine)
+    return mine.token
 
 
 def _due(connection: Connection, tenant: str, now: int) -> bool:
     last = _last(connection, tenant)
+    if last.until:
+        return not 0 < last.until - present.read(connection) <= LEASE  # else somebody is at it
     if last.at <= now < last.at + PAUSE:
         return False
     if last.at and item_edges.load(connection, tenant) is None:  # an erasure took them
@@ -103,6 +151,21 @@ def _due(connection: Connection, tenant: str, now: int) -> bool:
     i = interactions.c
     some = select(i.id).where(i.tenant == tenant, i.id > last.through).limit(wanted).subquery()
     return connection.execute(select(func.count()).select_from(some)).scalar_one() >= wanted
+
+
+def _set_until(tools: Tools, tenant: str, token: int, until: int | None) -> None:
+    """Set the end of our lease, None for another whole one; nothing if it is another's by now."""
+    with tools.store.database.write() as connection:
+        lock(connection, tenant)
+        last = _last(connection, tenant)
+        if last.token == token:
+            end = present.read(connection) + LEASE if until is None else until
+            _save(connection, tenant, replace(last, until=end))
+
+
+def _save(connection: Connection, tenant: str, turn: Turn) -> None:
+    row = {"tenant": tenant, "name": NAME, "value": _TURN.dump_json(turn).decode()}
+    upsert(connection, settings, [row], update=("value",))
 
 
 def _last(connection: Connection, tenant: str) -> Turn:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from collab_layer.flows.edging import count_degrees
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import latecomers, names, policy, spans
+from collab_layer.graph import latecomers, names, outbox, spans
 from collab_layer.graph.tables import cards
 
 
@@ -46,7 +46,7 @@ def reread(tools: Tools, tenant: str) -> int:
             index.refresh(connection)
             owners = sorted(index.said_after(at))
         latecomers.done(connection, tenant)
-        policy.queue_refresh(connection, tenant, owners, tools.now())
+        outbox.queue_refresh(connection, tenant, owners)
         return len(owners)
 
 

@@ -10,6 +10,8 @@ of its readers could have read each owner behind it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -23,12 +25,14 @@ from collab_layer.graph import item_edges as stored
 from collab_layer.graph import policy, upkeep
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.item_edges import Made
-from collab_layer.stages.item_edges import Holdings, item_edges
+from collab_layer.stages.item_edges import Holdings, Spread, item_edges
 from collab_layer.types.graph import Ids, ItemEdges, Levels
 from collab_layer.types.lift import Rebuilt
 from collab_layer.types.scope import Level
 
 TRIES = 3
+PARTS = 4
+"""Ranges of columns for each worker elsewhere: some are dearer than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +53,21 @@ class Shared:
     until: int
 
 
-async def rebuild(tools: Tools, tenant: str) -> Rebuilt:
-    """Make the tenant's edges between things anew.
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Who does the counting elsewhere, and with how many workers; it is opened for this one time."""
+
+    open: Callable[[int], AbstractContextManager[Spread]]
+    workers: int
+
+
+async def rebuild(tools: Tools, tenant: str, away: Away | None = None) -> Rebuilt:
+    """Make the tenant's edges between things anew, here or away.
 
     Raises:
         StoreConflictError: Something was erased each time they were ready.
     """
-    return await tools.in_thread(_rebuild, tools, tenant)
+    return await tools.in_thread(_rebuild, tools, tenant, away)
 
 
 def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int | None) -> Shared:
@@ -81,32 +93,41 @@ def shared(tools: Tools, connection: Connection, index: TenantIndex, as_of: int 
     return Shared(held, owners, levels, least, open_to_all.until)
 
 
-def _rebuild(tools: Tools, tenant: str) -> Rebuilt:
+def _rebuild(tools: Tools, tenant: str, away: Away | None) -> Rebuilt:
     begun = perf_counter()
+    if away is None:
+        found = _settled(tools, tenant, None, 1)
+    else:
+        with away.open(away.workers) as spread:
+            found = _settled(tools, tenant, spread, PARTS * away.workers)
+    things = len(np.unique(np.concatenate([found.thing, found.other])))
+    method = found.method if len(found) else "none"
+    seconds = perf_counter() - begun
+    return Rebuilt.model_validate(
+        {"edges": len(found), "things": things, "owners": found.owners, "method": method, "seconds": seconds}
+    )
+
+
+def _settled(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges:
     for _ in range(TRIES):
-        found = _once(tools, tenant)
+        found = _once(tools, tenant, spread, parts)
         if found is not None:
-            things = len(np.unique(np.concatenate([found.thing, found.other])))
-            method = found.method if len(found) else "none"
-            seconds = perf_counter() - begun
-            return Rebuilt.model_validate(
-                {"edges": len(found), "things": things, "owners": found.owners, "method": method, "seconds": seconds}
-            )
+            return found
     raise StoreConflictError(str(tools.store.database.label), "something was erased meanwhile; rebuild again")
 
 
-def _once(tools: Tools, tenant: str) -> ItemEdges | None:
+def _once(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges | None:
     """One try; None if something was erased between reading and writing."""
     index, now = tools.store.index(tenant), tools.now()
     with tools.store.database.read() as connection:
         of = shared(tools, connection, index, None)
         fence = upkeep.fence(connection, tenant)
     # Who holds what is counted by principal; what the edges rest on is kept by owner, as grants are.
-    found = item_edges(of.held, minimum=of.minimum)
+    found = item_edges(of.held, minimum=of.minimum, spread=spread, parts=parts)
     made = Made(now, *fence, of.until, of.minimum, found.owners, len(np.unique(found.thing)), found.method)
     behind, first = np.unique(of.owners, return_index=True)
     with tools.store.database.write() as connection:
         return found if stored.save(connection, tenant, made, found, behind, of.levels[first]) else None
 
 
-__all__ = ["Shared", "rebuild", "shared"]
+__all__ = ["Away", "Shared", "rebuild", "shared"]

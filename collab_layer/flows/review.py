@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert
 from collab_layer.errors import BackendError
 from collab_layer.flows.erase import forget_card
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names, policy, quarantine
+from collab_layer.graph import names, outbox, policy, quarantine
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.quarantine import Held
 from collab_layer.graph.tables import audit
@@ -101,7 +101,7 @@ def _release(tools: Tools, tenant: str, id_: str) -> None:
         hashed = [tokens.hashed(term) for term in tokens.terms(words)]
         quarantine.release(connection, tenant, one, hashed, now)
         if shared:  # words that lie in a store only are read, and all are linked, by the worker
-            policy.queue_refresh(connection, tenant, [one.owner_id], now)
+            outbox.queue_refresh(connection, tenant, [one.owner_id])
         _note(connection, tenant, one, "release", now)
 
 

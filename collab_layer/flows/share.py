@@ -226,7 +226,7 @@ def texts_anew(tools: Tools, connection: Connection, tenant: str, now: int) -> N
             _, rev = names.bump(connection, tenant)
             policy.drop_texts(connection, tenant, owner, rev)
             _withdraw(tools, connection, tenant, owner, now, Removed())
-    policy.queue_refresh(connection, tenant, owners, now)
+    outbox.queue_refresh(connection, tenant, owners)
 
 
 def _lapse(tools: Tools, tenant: str) -> int:
@@ -259,7 +259,7 @@ def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level
     if after != before:
         outbox.disturb(connection, tenant, owner)
     if after >= Level.RECORDS > before:
-        policy.queue_refresh(connection, tenant, [owner], now)
+        outbox.queue_refresh(connection, tenant, [owner])
     elif before >= Level.RECORDS > after:
         _, rev = names.bump(connection, tenant)
         return policy.drop_texts(connection, tenant, owner, rev)

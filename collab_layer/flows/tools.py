@@ -14,9 +14,11 @@ from collab_layer.flows.arrived import Arrived
 from collab_layer.flows.gather import Gathering
 from collab_layer.flows.injections import Entry, InjectionLog
 from collab_layer.flows.keys import KeyFile
+from collab_layer.flows.lapsing import Rounds
 from collab_layer.flows.replay import Replays
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.standing import Standing
+from collab_layer.graph.outbox import LEASE
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
@@ -76,6 +78,7 @@ class Tools:
     consolidate_hour: int | None = None
     watch_every_s: float = 0.0
     sweep_every_s: float = 0.0
+    lease: int = LEASE
     backends: dict[tuple[str, str], MemoryBackend] = field(default_factory=dict[tuple[str, str], MemoryBackend])
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
@@ -83,6 +86,7 @@ class Tools:
     arrived: Arrived = field(default_factory=Arrived)
     gathering: Gathering = field(default_factory=Gathering)
     standing: Standing = field(default_factory=Standing)
+    lapsing: Rounds = field(default_factory=Rounds)
     replays: Replays = field(default_factory=Replays)
 
     def scorer_of(self, reading: Reading) -> Scorer:

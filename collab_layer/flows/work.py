@@ -31,6 +31,8 @@ log = logging.getLogger("collab_layer")
 IDLE_S = 0.5
 """Pause of an embedded worker that found nothing; new work wakes it at once."""
 
+LEARN_EVERY = 500
+"""Steps between two looks whether to learn, of a worker that is never idle."""
 
 FOLD_AT, FOLD_EVERY, FOLD_IDLE = 16, 50, 4
 """Deltas at which a node is packed ahead of its turn, steps between two looks, deltas when idle."""
@@ -59,7 +61,7 @@ async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Coll
     except LayerClosedError:
         raise
     except (CollabError, OSError) as error:
-        waits = isinstance(error, OSError) or error.retryable
+        waits = isinstance(error, (OSError, StoreError)) or error.retryable
         await _failed(tools, claim, error, waits)
         return Step(claim.entity, 0, waits)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -94,8 +96,9 @@ async def drain(tools: Tools, tenant: str) -> int:
             break
     while await tools.in_thread(_fold, tools, tenant, FOLD_IDLE):
         pass
-    while await _deliver(tools, tenant):
-        pass
+    whole = True
+    while await _deliver(tools, tenant, whole=whole):
+        whole = False
     await sources.erase(tools, tenant)
     await tools.in_thread(tools.log.prune, tenant, tools.now())
     await tools.in_thread(scrub.scrub, tools)
@@ -107,18 +110,19 @@ async def drain(tools: Tools, tenant: str) -> int:
 async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
     """Work until cancelled or the layer is closed; `tenant` None serves every tenant of the database.
 
-    When it is idle it also tidies each tenant once a night, and learns from what is new. Now and then it looks
-    at the stores.
+    When it is idle it also tidies each tenant once a night, and begins to learn from what is new. Now and then it
+    looks at the stores. Looking and learning run beside its other work.
     """
-    rounds = Rounds()
+    rounds, learning = Rounds(), Learning()
     try:
-        await _run(tools, tenant, wake, rounds)
+        await _run(tools, tenant, wake, rounds, learning)
     finally:
         await rounds.stop()
+        await learning.stop()
 
 
-async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Rounds) -> None:
-    steps, nightly, learning = -1, Nightly(), Learning()
+async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Rounds, learning: Learning) -> None:
+    steps, nightly = -1, Nightly()
     while True:
         wake.clear()
         busy = False
@@ -131,6 +135,8 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                     await lapse(tools, name)
                     await tools.in_thread(passing.end_records, tools, name)
                     rounds.turn(tools, name)
+                if steps % LEARN_EVERY == LEARN_EVERY - 1:
+                    learning.turn(tools, name)
                 busy |= await step(tools, name) is not None
                 busy |= await _deliver(tools, name) > 0
             if not busy:
@@ -142,7 +148,7 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                     busy |= await tools.in_thread(passing.reread, tools, name) > 0
                     busy |= await nightly.turn(tools, name)
                     rounds.turn(tools, name)
-                    busy |= await learning.turn(tools, name)
+                    learning.turn(tools, name)
         except LayerClosedError:
             return
         except StoreError as error:
@@ -155,11 +161,11 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                 continue
 
 
-async def _deliver(tools: Tools, tenant: str) -> int:
+async def _deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
     if not tools.delivered_to(tenant):
         return 0
     try:
-        return await deliver(tools, tenant)
+        return await deliver(tools, tenant, whole=whole)
     except BackendError as error:
         log.warning("delivery waits: %s", error)
         return 0
@@ -177,7 +183,7 @@ def unpark(tools: Tools, tenant: str) -> int:
         if outbox.counts(connection, tenant)[1] == 0:
             return 0
     with tools.store.database.write() as connection:
-        return outbox.unpark(connection, tenant, tools.now())
+        return outbox.unpark(connection, tenant)
 
 
 def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) -> Claim | None:
@@ -185,7 +191,7 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) ->
         if not outbox.is_waiting(connection, tenant):  # most looks find nothing: do not take the write lock
             return None
     with tools.store.database.write() as connection:
-        return outbox.claim(connection, tenant, tools.now(), ignore_due=ignore_due, but=but)
+        return outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but)
 
 
 def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
@@ -212,7 +218,7 @@ def _release(tools: Tools, claim: Claim) -> None:
 
 def _fail(tools: Tools, claim: Claim, reason: str, waits: bool) -> bool:
     with tools.store.database.write() as connection:
-        return outbox.fail(connection, claim, tools.now(), reason, retryable=waits)
+        return outbox.fail(connection, claim, reason, retryable=waits)
 
 
 def _tenants(tools: Tools, tenant: str | None) -> list[str]:

@@ -160,16 +160,19 @@ class Database:
         if "locked" in low or "busy" in low:
             return StoreBusyError(label, "another process holds the database; try again, or close the other process")
         if "readonly" in low or "read-only" in low:
-            return StoreReadOnlyError(label, "it cannot be written; check the rights of the file and its folder")
+            return StoreReadOnlyError(label, "it is read-only; check the rights of the file, its folder or your role")
         if "disk is full" in low or "no space" in low or "could not extend" in low:
             return StoreFullError(label, "the disk is full; nothing was stored, free some space and try again")
+        if "disk i/o error" in low:
+            return StoreUnavailableError(label, "the disk gave an error; see that it is sound and has free space")
         if "unable to open" in low:
             return StoreUnavailableError(label, "it cannot be opened; check that the folder exists and may be written")
         if "not a database" in low:
             return StoreUnavailableError(label, "the file is not a collab-layer database")
         if isinstance(error, IntegrityError):
             return StoreConflictError(label, "another process wrote the same rows first; try again")
-        if isinstance(error, OperationalError):
+        cut = isinstance(error, DBAPIError) and error.connection_invalidated
+        if cut or isinstance(error, OperationalError):
             return StoreUnavailableError(label, f"it cannot be reached: {text.splitlines()[0][:200]}")
         return StoreError(label, text.splitlines()[0][:300])
 

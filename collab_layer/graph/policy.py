@@ -18,9 +18,8 @@ from collab_layer.governance.grants import Audience, GrantRow, Reader, audience,
 from collab_layer.governance.limits import cut
 from collab_layer.graph import limits
 from collab_layer.graph.adjacency import Adjacency, Kind
-from collab_layer.graph.engine import upsert
 from collab_layer.graph.names import ensure
-from collab_layer.graph.tables import cards, grants, tenants, terms, work
+from collab_layer.graph.tables import cards, grants, tenants, terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.scope import EVERYONE, Level, Reach, Sharing
 from collab_layer.types.time import FOREVER
@@ -184,26 +183,6 @@ def blocked(tenant: Any, owner: Any) -> ColumnElement[bool]:
     """Whether an owner is blocked, as a condition of a query over columns of it."""
     g = grants.c
     return exists().where(g.tenant == tenant, g.owner == owner, g.id.like(f"{BLOCK}%"), g.revoked.is_(None))
-
-
-def queue_refresh(connection: Connection, tenant: str, owners: list[int], now: int) -> None:
-    """Have the worker read these owners' records again: somebody may or may no longer read them."""
-    rows = [
-        {
-            "tenant": tenant,
-            "entity": owner,
-            "pending": 0,
-            "refresh": True,
-            "stores": None,
-            "due": now,
-            "lease_until": 0,
-            "token": 0,
-            "attempts": 0,
-            "parked": False,
-        }
-        for owner in owners
-    ]
-    upsert(connection, work, rows, update=("refresh", "stores", "due", "parked", "token", "lease_until"))
 
 
 def drop_texts(connection: Connection, tenant: str, owner: int, rev: int) -> list[int]:

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select
 
 from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.graph import latecomers, membership, spans
+from collab_layer.graph import outbox as work
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
-from collab_layer.graph.engine import insert_of, upsert
 from collab_layer.graph.ids import interaction_id, next_id, number_of
 from collab_layer.graph.names import Mention, find, meet, mention, share_with_erasure
-from collab_layer.graph.tables import edges, interactions, outbox, work
+from collab_layer.graph.tables import edges, interactions
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.time import FOREVER, micros
@@ -81,7 +80,7 @@ def observe(
         if joined or left:
             membership.settle(connection, adjacency, tenant, joined, left)
         _end_older(connection, adjacency, tenant, rows, now)
-        queue(connection, tenant, [(row["actor"], row["id"]) for row in rows], now)
+        work.queue(connection, tenant, [(row["actor"], row["id"]) for row in rows])
     return out
 
 
@@ -131,26 +130,6 @@ def _end_older(
     numbers |= {row["replaces"] for row in rows if row["replaces"] is not None}
     if numbers:
         spans.bring(connection, adjacency, tenant, spans.ends(connection, tenant, numbers), now)
-
-
-def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]], now: int) -> None:
-    """Add interactions to the outbox of their entities; an entity's work is one row."""
-    upsert(connection, outbox, [{"tenant": tenant, "entity": actor, "interaction": number} for actor, number in pairs])
-    counts: dict[int, int] = {}
-    for actor, _ in pairs:
-        counts[actor] = counts.get(actor, 0) + 1
-    blank = {"refresh": False, "due": now, "lease_until": 0, "token": 0, "attempts": 0, "parked": False}
-    rows = [{"tenant": tenant, "entity": actor, "pending": n, **blank} for actor, n in sorted(counts.items())]
-    connection.execute(_more_work(connection.dialect.name), rows)
-
-
-@lru_cache
-def _more_work(dialect: str) -> Any:
-    statement = insert_of(dialect, work)
-    return statement.on_conflict_do_update(
-        index_elements=[work.c.tenant, work.c.entity],
-        set_={"pending": work.c.pending + statement.excluded.pending, "parked": False, "due": statement.excluded.due},
-    )
 
 
 def edge_rows(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -158,15 +159,28 @@ class SinkSpec:
     tell: Callable[[Event], None]
 
 
+Spread = Callable[[Callable[[Any, Any], Any], Any, Sequence[Any]], Iterable[Any]]
+"""Calls a function of a module with something shared and each of several parts; the answers in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunnerSpec:
-    """Who drives workers.
+    """Who drives workers, and perhaps bulk work.
 
     `run(work, *, workers)` returns how many interactions were settled. `work` can be
     pickled and sent elsewhere; called with a function that says whether to stop, it works
     until told to, or until nothing is due, and returns how many interactions it settled.
+
+    Attributes:
+        name: As typed after `--on`.
+        summary: One line.
+        run: Drives workers.
+        elsewhere: It may work on other machines, so that a database in a file is refused.
+        bulk: `bulk(workers)` is a context manager that gives a `Spread`; None if it does no bulk work.
     """
 
     name: str
     summary: str
     run: Callable[..., Any]
+    elsewhere: bool = False
+    bulk: Callable[[int], AbstractContextManager[Spread]] | None = None

@@ -15,6 +15,20 @@ from collab_layer.graph.engine import parse_url
 
 PROGRAMS = Path(__file__).with_name("programs.py")
 
+GRAPH = {
+    "entities": "SELECT name, kind, display, since, named, degree FROM entities",
+    "interactions": "SELECT i.key, a.name, t.name, i.verb, i.at, i.text, i.weight FROM interactions i"
+    " JOIN entities a ON a.id = i.actor JOIN entities t ON t.id = i.target",
+    "edges": "SELECT i.key, s.name, d.name, e.kind, e.weight, e.at, e.valid_to FROM edges e"
+    " JOIN entities s ON s.id = e.src JOIN entities d ON d.id = e.dst JOIN interactions i ON i.id = e.interaction",
+    "cards": "SELECT i.key, o.name, c.text, c.at, c.valid_to, c.length, t.name FROM cards c"
+    " JOIN interactions i ON i.id = c.interaction JOIN entities o ON o.id = c.owner"
+    " JOIN entities t ON t.id = c.thread",
+    "terms": "SELECT i.key, t.term, t.tf FROM terms t JOIN cards c ON c.id = t.card"
+    " JOIN interactions i ON i.id = c.interaction",
+}
+"""Of one tenant, without what is made of it in some order: ids, times of recording, derived items."""
+
 
 class Rows:
     """What the tables hold, read past the layer."""
@@ -44,6 +58,10 @@ class Rows:
         }
         found = {what: self(query) for what, query in looks.items()}
         return {what: rows for what, rows in found.items() if rows}
+
+    def graph(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All that is told and linked, by names and keys: the same whoever wrote it, and in which order."""
+        return {what: sorted(self(query), key=repr) for what, query in GRAPH.items()}
 
     def close(self) -> None:
         self._engine.dispose()

@@ -10,10 +10,11 @@ import asyncio
 import json
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from collab_layer import AsyncCollabLayer, CollabLayer, Sharing
+from collab_layer import AsyncCollabLayer, CollabLayer, Interaction, Sharing
 from collab_layer.config import Settings
+from collab_layer.errors import StoreError
 
 SHARED = Sharing.within_tenant("records")
 
@@ -38,11 +39,48 @@ def write(url: str, first: str, count: str, worker: str) -> None:
             print(number, id_, flush=True)
 
 
-def work(url: str) -> None:
-    """Be a worker until killed."""
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def compared(number: int) -> Interaction:
+    """The interaction with that number, at its own time; its words name a thing beside its target."""
+    return Interaction(
+        actor=f"user:u{number % 12}",
+        target=f"item:Product{number % 29}",
+        verb="liked",
+        text=f"Note {number}: lasts longer than Product{number * 7 % 29} and Продукт{number % 5}",
+        at=FIRST + timedelta(minutes=number),
+        key=f"k{number}",
+    )
+
+
+def tell(url: str, first: str, count: str) -> None:
+    """Observe numbers, whatever the database says meanwhile; print each once it is acknowledged.
+
+    One that was refused is told again until it is acknowledged: its key makes that safe.
+    """
+    numbers = iter(range(int(first), int(first) + int(count)))
+    with CollabLayer.open(url, sharing=SHARED, settings=Settings(worker=False)) as layer:
+        number = next(numbers, None)
+        while number is not None:
+            try:
+                [id_] = layer.observe(compared(number))
+            except StoreError as error:
+                print("refused", type(error).__name__, str(error).replace("\n", " "), flush=True)
+                time.sleep(0.2)
+                continue
+            print(number, id_, flush=True)
+            number = next(numbers, None)
+            time.sleep(0.005)
+
+
+def work(url: str, hours_off: str = "0") -> None:
+    """Be a worker until killed, with a clock that may be wrong."""
+    off = timedelta(hours=float(hours_off))
 
     async def story() -> None:
-        async with await AsyncCollabLayer.open(url, settings=Settings(worker=False)) as layer:
+        settings, clock = Settings(worker=False), lambda: datetime.now(UTC) + off
+        async with await AsyncCollabLayer.open(url, settings=settings, clock=clock) as layer:
             print("working", flush=True)
             await layer.work()
 
@@ -72,4 +110,4 @@ def ask(url: str, reader: str, question: str) -> None:
 
 
 if __name__ == "__main__":
-    {"write": write, "work": work, "tidy": tidy, "ask": ask}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "tell": tell, "work": work, "tidy": tidy, "ask": ask}[sys.argv[1]](*sys.argv[2:])

@@ -1,45 +1,67 @@
+import time
+
 import pytest
+from sqlalchemy import update
 
 from collab_layer.errors import StaleLeaseError
-from collab_layer.graph import erasing, outbox, writer
+from collab_layer.graph import erasing, outbox, present, writer
+from collab_layer.graph.names import find
+from collab_layer.graph.tables import work
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.time import DAY, SECOND
 
-SECOND = outbox.SECOND
+SHORT = SECOND // 5
 
 
-def _observe(store, *names):
+def _observe(store, *names, now=1):
     with store.database.write() as connection:
-        writer.observe(
-            connection, store.adjacency, "acme", [Interaction(actor=name, target="item:x") for name in names], 1
-        )
+        told = [Interaction(actor=name, target="item:x") for name in names]
+        writer.observe(connection, store.adjacency, "acme", told, now)
 
 
-def _claim(store, now):
+def _claim(store, lease=outbox.LEASE, **options):
     with store.database.write() as connection:
-        return outbox.claim(connection, "acme", now)
+        return outbox.claim(connection, "acme", lease=lease, **options)
+
+
+def _set(store, **values):
+    with store.database.write() as connection:
+        connection.execute(update(work).values(**values))
+
+
+def _get(store, column):
+    with store.database.read() as connection:
+        return connection.execute(column.table.select()).mappings().one()[column.name]
+
+
+def test_the_databases_clock_tells_microseconds(store):
+    with store.database.read() as connection:
+        assert abs(present.read(connection) - time.time() * SECOND) < 5 * SECOND
 
 
 def test_a_claim_is_not_given_twice_while_its_lease_lasts(store):
     _observe(store, "user:a")
-    assert _claim(store, 10) is not None
-    assert _claim(store, 10 + outbox.LEASE - 1) is None
-    assert _claim(store, 10 + outbox.LEASE) is not None
+    assert _claim(store, SHORT) is not None
+    assert _claim(store) is None
+    time.sleep(SHORT / SECOND + 0.05)
+    assert _claim(store) is not None
 
 
 def test_the_slow_worker_is_fenced_off_once_another_took_over(store):
     _observe(store, "user:a")
-    slow = _claim(store, 10)
-    fast = _claim(store, 10 + outbox.LEASE)
+    slow = _claim(store, 0)
+    time.sleep(0.01)
+    fast = _claim(store)
     with store.database.write() as connection:
         outbox.check(connection, fast, "user:a")
-        outbox.settle(connection, fast, 20)
+        outbox.settle(connection, fast)
     with pytest.raises(StaleLeaseError), store.database.write() as connection:
         outbox.check(connection, slow, "user:a")
 
 
 def test_an_erasure_drops_work_in_flight(store):
     _observe(store, "user:a")
-    held = _claim(store, 10)
+    held = _claim(store)
     with store.database.write() as connection:
         erasing.fence(connection, "acme")
     with pytest.raises(StaleLeaseError, match="erased"), store.database.write() as connection:
@@ -48,11 +70,11 @@ def test_an_erasure_drops_work_in_flight(store):
 
 def test_what_came_in_meanwhile_stays_due(store):
     _observe(store, "user:a")
-    held = _claim(store, 10)
+    held = _claim(store)
     _observe(store, "user:a")
     with store.database.write() as connection:
-        outbox.settle(connection, held, 20)
-    left = _claim(store, 30)
+        outbox.settle(connection, held)
+    left = _claim(store)
     assert left is not None
     assert len(left.interactions) == 1
     assert not set(left.interactions) & set(held.interactions)
@@ -60,14 +82,14 @@ def test_what_came_in_meanwhile_stays_due(store):
 
 def test_failures_wait_longer_each_time_and_are_parked_with_their_reason(store):
     _observe(store, "user:a")
-    now = 10
     for attempt in range(outbox.MAX_ATTEMPTS):
-        held = _claim(store, now)
+        held = _claim(store, ignore_due=True)
         assert held is not None, attempt
         with store.database.write() as connection:
-            parked = outbox.fail(connection, held, now, "the store said no")
-        assert _claim(store, now) is None
-        now += SECOND * 2**attempt
+            before = present.read(connection)
+            parked = outbox.fail(connection, held, "the store said no")
+        assert 0 <= _get(store, work.c.due) - before - SECOND * 2**attempt < SECOND
+        assert _claim(store) is None
     assert parked
     with store.database.read() as connection:
         assert outbox.counts(connection, "acme") == (0, 1)
@@ -75,23 +97,51 @@ def test_failures_wait_longer_each_time_and_are_parked_with_their_reason(store):
 
 def test_new_work_wakes_a_parked_entity(store):
     _observe(store, "user:a")
-    held = _claim(store, 10)
+    held = _claim(store)
     with store.database.write() as connection:
         for _ in range(outbox.MAX_ATTEMPTS):
             held = held.__class__(**{**{f: getattr(held, f) for f in held.__slots__}, "attempts": outbox.MAX_ATTEMPTS})
-            outbox.fail(connection, held, 10, "no")
-    assert _claim(store, 10**12) is None
+            outbox.fail(connection, held, "no")
+    assert _claim(store, ignore_due=True) is None
     _observe(store, "user:a")
-    assert _claim(store, 10**12) is not None
+    assert _claim(store) is not None
+
+
+def _ids(store, *names):
+    with store.database.read() as connection:
+        found = find(connection, "acme", names)
+    return [found[name] for name in names]
 
 
 def test_the_longest_waiting_entity_goes_first(store):
     _observe(store, "user:a")
-    with store.database.write() as connection:
-        writer.observe(connection, store.adjacency, "acme", [Interaction(actor="user:b", target="item:x")], 99)
-    with store.database.read() as connection:
-        from collab_layer.graph.names import find
+    time.sleep(0.005)
+    _observe(store, "user:b")
+    a, b = _ids(store, "user:a", "user:b")
+    assert _claim(store).entity == a
+    assert _claim(store).entity == b
 
-        ids = find(connection, "acme", ["user:a", "user:b"])
-    assert _claim(store, 100).entity == ids["user:a"]
-    assert _claim(store, 100).entity == ids["user:b"]
+
+def test_whoever_tells_more_keeps_its_place_in_line(store):
+    for name in ("user:a", "user:b", "user:a"):
+        _observe(store, name)
+        time.sleep(0.005)
+    a, _ = _ids(store, "user:a", "user:b")
+    assert _claim(store).entity == a
+
+
+@pytest.mark.parametrize("off", [-DAY, DAY])
+def test_the_clock_of_a_writer_decides_nothing(store, off):
+    _observe(store, "user:a", now=time.time_ns() // 1_000 + off)
+    time.sleep(0.005)
+    _observe(store, "user:b", now=time.time_ns() // 1_000)
+    a, b = _ids(store, "user:a", "user:b")
+    assert [_claim(store).entity, _claim(store).entity] == [a, b]
+
+
+def test_what_was_promised_before_the_databases_clock_was_set_back_binds_nobody(store):
+    _observe(store, "user:a")
+    with store.database.read() as connection:
+        ahead = present.read(connection) + DAY
+    _set(store, due=ahead, lease_until=ahead)
+    assert _claim(store) is not None

@@ -98,3 +98,12 @@ def test_of_nothing_nothing_is_made():
     assert len(item_edges(Holdings(np.array([1]), np.array([2]), np.array([False])))) == 0
     with pytest.raises(InputError):
         item_edges(pairs(some()), minimum=0)
+
+
+@pytest.mark.parametrize("parts", [2, 7, 1_000])
+def test_columns_worked_out_apart_are_the_same_edges(parts):
+    held = pairs(some(), facets=range(30))
+    whole = item_edges(held, method="knn")
+    apart = item_edges(held, method="knn", parts=parts)
+    for column in ("thing", "other", "weight"):
+        assert np.array_equal(getattr(whole, column), getattr(apart, column))

@@ -19,10 +19,15 @@ def register(app: typer.Typer) -> None:
     app.command("lift")(lift)
 
 
-def rebuild(ctx: typer.Context, as_json: Json = False) -> None:
+def rebuild(
+    ctx: typer.Context,
+    on: Annotated[str, typer.Option(help="Who does it: `loop`, or `ray`.")] = "loop",
+    workers: Annotated[int, typer.Option("--workers", "-n", min=1, max=1_000, help="Tasks at once, on Ray.")] = 2,
+    as_json: Json = False,
+) -> None:
     """Make the edges between things anew, from what owners hold that everybody may read."""
     with session_of(ctx).layer() as layer:
-        made = layer.rebuild()
+        made = layer.rebuild(on=on, workers=workers)
     if as_json:
         return emit(made)
     sys.stdout.write(

@@ -45,6 +45,11 @@ class Session:
             else:
                 yield layer.as_(self.principal, purpose=self.purpose)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines can reach the database."""
+        return "://" in self.url and not self.url.startswith("sqlite")
+
     def settings(self) -> Settings:
         """As in the environment, without the embedded worker: a command ends too soon for it."""
         from collab_layer.config import Settings

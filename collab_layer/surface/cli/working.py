@@ -70,6 +70,8 @@ def worker(
     from collab_layer.plugins.manager import load
 
     runner = _pick("runner", on, load().runners)
+    if runner.elsewhere and not session_of(ctx).is_shared:
+        raise InputError(f"workers on `{on}` may be on other machines; name a database they reach: postgresql://…")
     stores = _attached(attach or (), setting or ())
     settled = 0
     with _terminated_like_interrupted(), suppress(KeyboardInterrupt):  # a runner ends by itself; here it had not begun

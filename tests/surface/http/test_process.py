@@ -265,3 +265,25 @@ def test_a_database_that_went_away_makes_it_not_ready_but_alive(start: Start) ->
     status, told = service.stop()
     assert status == 0
     assert "store_unavailable" in told
+
+
+def test_two_services_over_one_postgres_know_at_once_what_the_other_was_told(start: Start, postgres_url: str) -> None:
+    one, two = start(url=postgres_url), start(url=postgres_url)
+    mine, theirs = one.issue("agent:a"), one.issue("agent:b")
+    with one.operator() as layer:
+        grant = layer.grant("agent:a", "agent:b", level="records")
+    said = {"verb": "solved", "text": "The SAML certificate had run out", "outcome": "uploaded a new one"}
+    with one.client(mine.text) as first, two.client(theirs.text) as second:
+
+        def told() -> bool:
+            return "uploaded a new one" in second.post("/v1/context", json={"query": "SAML login"}).json()["text"]
+
+        assert first.post("/v1/observe", json=said).status_code == 200
+        assert eventually(told, every_s=0.5)
+        with one.operator() as layer:
+            layer.revoke(grant.id)
+        assert not told(), "an answer that the other process had kept"
+        with one.operator() as layer:
+            layer.revoke_token(theirs.id)
+        problem(second.post("/v1/context", json={}), 401, "token")
+    assert [service.stop() for service in (one, two)] == [(0, ""), (0, "")]
