@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from collab_layer.bench.perf import fleet
 from collab_layer.bench.perf.compare import changes
 from collab_layer.bench.perf.contestants import Dicts
 from collab_layer.bench.perf.graphs import generate
@@ -111,3 +112,10 @@ def test_a_plot_is_drawn_where_matplotlib_is(small, tmp_path):
     assert "<svg" in (tmp_path / "curate.svg").read_text()
     with pytest.raises(InputError, match="cannot be drawn"):
         draw(small.rows, tmp_path / "curate.nonsense")
+
+
+@pytest.mark.slow
+def test_two_processes_that_wait_for_a_model_are_faster_than_one(tmp_path):
+    rows = {row.name: row for row in fleet.measure(str(tmp_path / "fleet.db"), 2, 1, _quiet, jobs=24)}
+    assert rows["perf.fleet.waits.2_workers.ratio"].value > 1.2
+    assert rows["perf.fleet.computes.2_workers.ratio"].ok is None, "SQLite has one writer: no bar"

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from collab_layer.bench.perf import curating, reading, starting, writing
+from collab_layer.bench.perf import curating, fleet, reading, starting, writing
 from collab_layer.bench.perf.curating import Bench
 from collab_layer.bench.perf.fill import Notes, fill
 from collab_layer.bench.perf.graphs import LEAST, Graph, generate
@@ -51,6 +51,7 @@ class Plan:
         calls: Reads of each kind.
         tries: Starts of each kind, the least of which counts.
         url: An empty database; None makes SQLite files.
+        workers: Worker processes against one; 0 leaves that out.
     """
 
     sizes: Sequence[int]
@@ -59,6 +60,7 @@ class Plan:
     calls: int = 300
     tries: int = 5
     url: str | None = None
+    workers: int = 0
 
 
 async def measure(plan: Plan, tell: Tell) -> Report:
@@ -67,6 +69,8 @@ async def measure(plan: Plan, tell: Tell) -> Report:
     Raises:
         InputError: No sizes, or the database is not empty.
     """
+    if plan.workers == 1:
+        raise InputError("several workers are compared with one; name at least 2")
     if not plan.sizes or min(plan.sizes) < LEAST:
         raise InputError(f"name at least one size, of {LEAST} edges or more each")
     rows: list[Row] = []
@@ -82,9 +86,13 @@ async def measure(plan: Plan, tell: Tell) -> Report:
         if plan.writes:
             url = plan.url or str(Path(folder) / "writes.db")
             rows += await writing.measure(url, plan.writes, plan.seed, tell)
+        if plan.workers:
+            url = plan.url or str(Path(folder) / "fleet.db")
+            rows += await asyncio.to_thread(lambda: list(fleet.measure(url, plan.workers, plan.seed, tell)))
         rows += await asyncio.to_thread(lambda: list(starting.measure(plan.tries)))
     sizes = " ".join(f"--edges {edges}" for edges in plan.sizes)
     command = f"collab bench perf {sizes} --seed {plan.seed} --writes {plan.writes}"
+    command += f" --workers {plan.workers}" if plan.workers else ""
     return Report(command, digest.hexdigest(), plan.seed, embedder, rows)
 
 

@@ -15,6 +15,7 @@ import typer
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.bench_perf import register as register_perf
 from collab_layer.surface.cli.bench_show import show, teller
+from collab_layer.surface.cli.bench_soak import register as register_soak
 from collab_layer.surface.cli.bench_tasks import register as register_tasks
 from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import progress, remark
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     bench.command("erase")(erase)
     bench.command("triggers")(triggers)
     register_perf(bench)
+    register_soak(bench)
     register_tasks(bench)
     app.add_typer(bench, name="bench")
 

@@ -29,6 +29,7 @@ def perf(
     seed: Annotated[int, typer.Option(help="Of everything drawn.")] = 0,
     writes: Annotated[int, typer.Option(min=0, help="Interactions told one at a time; 0 leaves writing out.")] = 2_000,
     url: Annotated[str | None, typer.Option(help="An empty database, such as postgresql://…; else SQLite.")] = None,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="So many worker processes against one; 0: not.")] = 0,
     compare: Annotated[Path | None, typer.Option(help="What an earlier run printed with --json.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw curation by size into this .svg or .png.")] = None,
     as_json: Json = False,
@@ -44,7 +45,8 @@ def perf(
     from collab_layer.bench.perf.run import Plan, measure
 
     with progress() as bar:
-        report = asyncio.run(measure(Plan(tuple(sorted(set(edges or SIZES))), seed, writes, url=url), teller(bar)))
+        plan = Plan(tuple(sorted(set(edges or SIZES))), seed, writes, url=url, workers=workers)
+        report = asyncio.run(measure(plan, teller(bar)))
     if plot is not None:
         picture.draw(report.rows, plot)
     if compare is not None:
