@@ -64,7 +64,7 @@ class Outcome:
     Attributes:
         counts: False where the asker's own turns hold all the guarded strings already.
         raw, derived: What the records of the query, and the facets and updates without one, told.
-        raw_after, derived_after: The same after the records with guarded strings were forgotten.
+        raw_after, derived_after: The same after the records with guarded strings were forgotten, in `ours` alone.
         kept: Files of the database still held a guarded string then.
     """
 
@@ -168,8 +168,8 @@ async def _outcome(
     forgets = checkpoint.kind == "safety"
     targets = checkpoint.targets if forgets else fresh
     raw, derived = await _read(layer, stage, checkpoint, told, targets)
-    if not forgets:
-        return Outcome(checkpoint, bool(fresh), raw, derived)
+    if not forgets or stage.arm != "ours":
+        return Outcome(checkpoint, forgets or bool(fresh), raw, derived)
     folder = _branched(stage)
     async with await stage.opened(BRANCH, clock) as branch:
         for id_, turn in told.items():

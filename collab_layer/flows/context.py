@@ -211,7 +211,9 @@ def _fresh(
         )
     ]
     if request.query:
-        made = [*by_model, *told, *maker.lessons(found), *free, *distilled]
+        lessons = maker.lessons(found)
+        # Who publishes to many stands behind what is best known of the matter.
+        made = [*by_model, *lessons[:1], *told, *lessons[1:], *free, *distilled]
     else:
         made = [*(by_model or free), *distilled, *told, *maker.updates()]
     erased = derived.is_erased(reading.connection, reading.tenant, [facet.id for facet, _ in made])

@@ -244,7 +244,7 @@ def corpus(
     weight = np.zeros(len(readable))
     for (rows, _), idf in zip(held, np.log1p(total / np.maximum(df, 1)).tolist(), strict=True):
         weight[rows] += idf
-    rows = _best(weight, TERM_HITS)
+    rows = _of_many(reading, weight, _best(weight, TERM_HITS))
     if query_vector is not None:
         rows = np.union1d(rows, reading.index.nearest(query_vector, readable, VECTOR_HITS))
     if not len(rows):
@@ -458,6 +458,23 @@ def _best(weight: Floats | Vectors, count: int) -> Ids:
     if len(positive) <= count:
         return positive
     return np.sort(positive[np.argpartition(-weight[positive], count)[:count]])
+
+
+def _of_many(reading: Reading, weight: Floats, best: Ids) -> Ids:
+    """The best rows; where most of them are one principal's, a quarter of them is, as far as others have any."""
+    owners = reading.index.cards.owner
+    _, counts = np.unique(reading.index.party(owners[best]), return_counts=True)
+    if len(best) < TERM_HITS or counts.max() * 2 <= TERM_HITS:
+        return best
+    every = np.flatnonzero(weight > 0)
+    every = every[np.argsort(-weight[every], kind="stable")]
+    voices = reading.index.party(owners[every])
+    by_voice = np.argsort(voices, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(voices[by_voice]) != 0]))
+    place = np.empty(len(every), np.int64)
+    place[by_voice] = np.arange(len(every)) - np.repeat(starts, np.diff([*starts.tolist(), len(every)]))
+    beyond = place >= TERM_HITS // 4
+    return np.sort(every[np.argsort(beyond, kind="stable")][:TERM_HITS])
 
 
 def _link_cosine(reading: Reading, cards: Ids, links: Sequence[int]) -> Floats:
