@@ -96,6 +96,11 @@ class Settings(BaseSettings):
         key_file: The key that receipts of erasures are signed with; made on first use. None: beside the
             SQLite file, as `collab.db.receipt-key`; for PostgreSQL in the user's configuration folder.
         injection_days: How long it is kept which items went into which answer, in days; 0 keeps nothing.
+        holdout: Share of an owner's requests for a ranking that own memory serves alone, drawn by lot, so
+            that `lift` can say what neighbours change; 0 holds nothing out. Only while the gate is open.
+        ranking_days: How long it is kept what was ranked for whom, in days; 0 keeps nothing, and then
+            there is no holdout and nothing is muted.
+        choice_days: How long after a ranking a choice is still owed to it, in days.
         serve: Limits of `collab serve`: `COLLAB_SERVE_RATE`, `COLLAB_SERVE_MAX_BODY_BYTES`, …
     """
 
@@ -121,6 +126,9 @@ class Settings(BaseSettings):
     key_file: Path | None = None
     issuers: dict[str, Annotated[float, Field(gt=0, le=0.9)]] = {}
     injection_days: int = Field(default=90, ge=0, le=3_650)
+    holdout: float = Field(default=0.05, ge=0, le=0.5)
+    ranking_days: int = Field(default=90, ge=0, le=3_650)
+    choice_days: float = Field(default=7.0, gt=0, le=365)
     serve: ServeSettings = ServeSettings()
 
     @model_validator(mode="after")

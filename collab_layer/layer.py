@@ -860,8 +860,9 @@ class AsyncCollabLayer:
 
         Each choice is read as of the moment before it, as its owner, under today's grants,
         among nine others of like popularity. Neighbours count only if the lower bound of what
-        they gained on held-out choices is above 0. Fewer than twenty choices keep the defaults.
-        A worker does it by itself, see `docs/ranking.md`.
+        they gained on held-out choices is above 0; fewer than twenty choices keep it shut. Then
+        it is decided anew for whom neighbours are muted, by what was served and chosen. A worker
+        does both by itself, see `docs/ranking.md`.
 
         Args:
             owners: How many owners to take, 1 to 10,000, spread evenly over all.
@@ -875,10 +876,11 @@ class AsyncCollabLayer:
         return await fit.refit(tools, self.tenant, owners)
 
     async def lift(self, entity: EntityLike | None = None) -> Lift:
-        """What neighbours change in past choices, with the weights in use, against own memory alone.
+        """What neighbours change in a hit rate: by experiment, where some requests were held out, and by replay.
 
         Args:
-            entity: Whose newest choices, up to 30; None takes the newest one of up to 300 owners.
+            entity: Whose; of the replay up to 30 of its newest choices. None is the whole tenant, of the
+                replay the newest choice of up to 300 owners.
 
         Raises:
             NotPermittedError: A principal asks for somebody else's.
@@ -887,8 +889,13 @@ class AsyncCollabLayer:
         of = None if entity is None else Entity.parse(entity)
         return await fit.lift(self._alive(), self._scope, of)
 
-    async def set_weights(self, weights: dict[str, float]) -> None:
-        """Keep ranking weights for this tenant: finite, not negative. The next `refit` replaces them."""
+    async def set_weights(self, weights: dict[str, float] | None = None) -> None:
+        """Keep ranking weights for this tenant, whatever the gate says. The next explicit `refit` replaces them.
+
+        Args:
+            weights: Of each feature, finite and not negative. None takes those that were measured on two
+                public sets: neighbours count before anything has shown that they do no harm here.
+        """
         tools = self._operator("set the weights of")
         await tools.in_thread(gate.keep, tools, self.tenant, gate.chosen(weights))
 
@@ -1038,7 +1045,7 @@ async def _compose(
         rules=book,
         threads=threads,
         keys=KeyFile(settings.receipt_key(*_database(store))),
-        log=InjectionLog(store.database, threads, settings.injection_days),
+        log=InjectionLog(store.database, threads, settings.injection_days, settings.ranking_days),
         linkers=list(plugins.linkers.values()),
         features=list(plugins.features.values()),
         filters=list(plugins.share_filters.values()),
@@ -1048,6 +1055,8 @@ async def _compose(
         recurrence_count=settings.recurrence_count,
         ranking=settings.ranking,
         consolidate_hour=settings.consolidate_hour_utc,
+        holdout=settings.holdout if settings.ranking_days else 0.0,
+        choice_days=settings.choice_days,
         watch_every_s=settings.watch_every_s,
         sweep_every_s=settings.sweep_every_s,
         lease=round(settings.lease_s * SECOND),

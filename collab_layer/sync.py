@@ -360,7 +360,7 @@ class CollabLayer:
     def lift(self, entity: EntityLike | None = None) -> Lift:
         return self._loop.run(self._layer.lift(entity))
 
-    def set_weights(self, weights: dict[str, float]) -> None:
+    def set_weights(self, weights: dict[str, float] | None = None) -> None:
         return self._loop.run(self._layer.set_weights(weights))
 
     def generate_rules(self, domain: str | None = None) -> RuleSet:

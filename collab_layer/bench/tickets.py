@@ -30,7 +30,7 @@ from collab_layer.types.graph import Floats
 
 MAIN = 400
 BUDGETS: Mapping[str, tuple[int, ...]] = {"rnd": (200, MAIN, 800)}
-"""Tokens of a context by layout; `MAIN` alone where nothing is said."""
+"""Tokens of a context by layout; `MAIN` alone where nothing is said, and with every seed but the first."""
 FIGURES = ("plan_ap", "hit", "recall", "scenario_recall", "waste", "tokens")
 ALIKE_DID, ALIKE_SCENARIO = 0.5, 0.2
 """idf-Jaccard from which two tickets are alike, by what was done and by their independent labels."""
@@ -85,7 +85,7 @@ async def measure(options: Options, progress: Progress) -> Report:
     for done, (layout, seed, fold) in enumerate(rounds):
         split = deal(data.tickets, layout, options.seed + seed, fold)
         for arm, opens in arms.items():
-            await _ask(data, split, layout, arm, opens, found, leaks)
+            await _ask(data, split, layout, arm, opens, BUDGETS.get(layout, ()) if seed == 0 else (), found, leaks)
         progress("tickets", done + 1, len(rounds))
     rows = _rows(data, layouts, tuple(arms), found, leaks)
     rows += [
@@ -116,6 +116,7 @@ async def _ask(
     layout: str,
     arm: str,
     opens: Opens,
+    budgets: Sequence[int],
     found: dict[Case, list[list[float]]],
     leaks: dict[tuple[str, str], list[float]],
 ) -> None:
@@ -128,7 +129,7 @@ async def _ask(
             links = [f"decision:{said}" for said in sorted(record.did)]
             told[await store.add(record.owner, text, links, _START + at * _STEP, EVERYONE)] = record
         for case, asks in split.cases:
-            for budget in BUDGETS.get(layout, (MAIN,)):
+            for budget in dict.fromkeys((MAIN, *budgets)):
                 items = await store.context(asks, data.tickets[case].text, _ASKED, budget)
                 scored = figures(labels, case, split.records, items, told)
                 found.setdefault((layout, budget, arm, case), []).append(scored)

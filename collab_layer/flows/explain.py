@@ -12,7 +12,7 @@ from collab_layer.flows.deliver import PARKED
 from collab_layer.flows.received import received_by
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.lineage import maker
-from collab_layer.graph import derived, outbox, receipts, upkeep
+from collab_layer.graph import derived, outbox, rankings, receipts, upkeep
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import notices as published
 from collab_layer.graph.derived import Item
@@ -210,6 +210,8 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
         waiting, parked = outbox.counts(connection, tenant)
         counts = {**table_counts(connection, tenant), "waiting": waiting, "parked": parked}
         unused = tools.rules.in_use(connection, tenant).why
+        muted = [owner for owner, one in rankings.verdicts_of(connection, tenant).items() if one.muted]
+        counts["muted"] = sum(owner != rankings.TENANT for owner in muted)
         unsigned = receipts.unsigned(connection, tenant)
         refused = connection.execute(
             select(deliveries.c.item).where(deliveries.c.tenant == tenant, deliveries.c.state == PARKED).limit(1)
@@ -224,6 +226,8 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
         parts.append(PartHealth(name="work", condition="degraded", detail=detail))
     if unused is not None:
         parts.append(PartHealth(name="rules", condition="degraded", detail=unused))
+    if muted:
+        parts.append(PartHealth(name="ranking", condition="ok", detail=_muted(muted)))
     if unsigned and tools.keys.missed is not None:
         parts.append(PartHealth(name="receipts", condition="degraded", detail=tools.keys.missed))
     if refused is not None:
@@ -231,3 +235,10 @@ def _own_health(tools: Tools, tenant: str) -> tuple[list[PartHealth], dict[str, 
     if stuck is not None:
         parts.append(PartHealth(name="deliveries", condition="degraded", detail="an erasure is still to be delivered"))
     return parts, counts
+
+
+def _muted(owners: Sequence[int]) -> str:
+    if rankings.TENANT in owners:
+        return "neighbours are muted in the whole tenant: rankings went better without them"
+    count = "1 owner" if len(owners) == 1 else f"{len(owners)} owners"
+    return f"neighbours are muted for {count}, whose rankings went better without them"

@@ -1,23 +1,26 @@
 """Earlier choices of a tenant's owners to ranking weights, and to what neighbours changed.
 
-load:   past choices, each read as of the moment before it (`choices`);
+load:   past choices, each read as of the moment before it (`choices`); what was served (`served`);
 stages: fit;
 save:   the weights and the state of the gate, one row; of `lift` nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
-from collab_layer.flows import gate
+from collab_layer.flows import gate, served
 from collab_layer.flows.choices import cases, choices
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names
-from collab_layer.stages.fit import chance, fit_gated
+from collab_layer.graph import names, rankings
+from collab_layer.graph.rankings import Served
+from collab_layer.stages.fit import Case, chance, fit_gated
 from collab_layer.stages.rank import OWN
 from collab_layer.types.entity import Entity
-from collab_layer.types.lift import Gate, Lift
+from collab_layer.types.lift import Compared, Gate, Lift
 from collab_layer.types.scope import Scope
 
 EACH = 30
@@ -27,15 +30,25 @@ WIDE = 1.96
 
 
 async def refit(tools: Tools, tenant: str, owners: int) -> Gate:
-    """Fit on the newest choice of up to `owners` owners and keep what comes out; the defaults if there are too few."""
+    """Fit on the newest choice of up to `owners` owners and keep what comes out; shut if there are too few.
+
+    For whom neighbours are muted is decided anew as well.
+    """
     found = await choices(tools, tenant, owners)
     fitted = gate.of(await tools.in_thread(fit_gated, await cases(tools, tenant, found)))
     await tools.in_thread(gate.keep, tools, tenant, fitted)
-    return fitted
+    await judge(tools, tenant)
+    return await tools.in_thread(_gate, tools, tenant)
+
+
+async def judge(tools: Tools, tenant: str) -> int:
+    """Decide anew for whom neighbours are muted, by what was served; how many owners are."""
+    await tools.in_thread(tools.log.flush)
+    return await tools.in_thread(served.judge, tools, tenant)
 
 
 async def lift(tools: Tools, scope: Scope, entity: Entity | None) -> Lift:
-    """What neighbours change in past choices, with the weights in use, against own memory alone.
+    """What neighbours change in a hit rate: by experiment, in both orders of what was served, by replay.
 
     Raises:
         NotPermittedError: A principal asks for somebody else's.
@@ -43,10 +56,21 @@ async def lift(tools: Tools, scope: Scope, entity: Entity | None) -> Lift:
     """
     if scope.principal is not None and scope.principal != entity:
         raise NotPermittedError(str(scope.principal), "ask what neighbours changed for", str(entity or scope.tenant))
+    await tools.in_thread(tools.log.flush)
     of = None if entity is None else await tools.in_thread(_id, tools, scope.tenant, entity)
-    used = await tools.in_thread(_gate, tools, scope.tenant)
+    known, muted, used = await tools.in_thread(_live, tools, scope.tenant, of)
     found = await choices(tools, scope.tenant, OWNERS, of=of, each=1 if of is None else EACH)
-    past = await cases(tools, scope.tenant, found)
+    return Lift(
+        entity=entity,
+        experiment=served.compared(known),
+        both_orders=served.both_orders(known),
+        replay=_replayed(await cases(tools, scope.tenant, found), used),
+        gate=used,
+        muted=muted,
+    )
+
+
+def _replayed(past: Sequence[Case], used: Gate) -> Compared:
     own = {name: weight for name, weight in used.weights.items() if name in OWN}
     alone = np.array([chance(case, own) for case in past])
     together = np.array([chance(case, used.weights) for case in past])
@@ -54,16 +78,23 @@ async def lift(tools: Tools, scope: Scope, entity: Entity | None) -> Lift:
     count = len(change)
     mean = float(change.mean()) if count else 0.0
     wide = WIDE * float(change.std(ddof=1)) / count**0.5 if count > 1 else 1.0
-    return Lift(
-        entity=entity,
-        cases=count,
+    return Compared(
         alone=float(alone.mean()) if count else 0.0,
         together=float(together.mean()) if count else 0.0,
+        alone_cases=count,
+        together_cases=count,
         change=mean,
         low=max(mean - wide, -1.0),
         high=min(mean + wide, 1.0),
-        gate=used,
     )
+
+
+def _live(tools: Tools, tenant: str, of: int | None) -> tuple[list[Served], bool, Gate]:
+    """What was served, whether neighbours are muted, and the weights in use."""
+    with tools.store.database.read() as connection:
+        used = gate.load(connection, tenant)
+        muted = used.muted or (of is not None and bool(rankings.muted(connection, tenant, of)))
+        return served.of(tools, connection, tenant, of), muted, used
 
 
 def _gate(tools: Tools, tenant: str) -> Gate:
@@ -79,4 +110,4 @@ def _id(tools: Tools, tenant: str, entity: Entity) -> int:
     return found[str(entity)]
 
 
-__all__ = ["lift", "refit"]
+__all__ = ["judge", "lift", "refit"]

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 
 from collab_layer.errors import InputError
 from collab_layer.flows.tools import Tools
+from collab_layer.graph import rankings
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import settings
 from collab_layer.stages.fit import MIN_CASES, Fitted
@@ -21,21 +22,21 @@ NAME = "rank_weights"
 
 
 def load(connection: Connection, tenant: str) -> Gate:
-    """The weights in use; the defaults where none were kept."""
+    """The weights in use, shut where none were kept, and whether the tenant is muted."""
     text = connection.execute(
         select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == NAME)
     ).scalar()
     if text is None:
         return untested()
-    found = json.loads(text)
-    if "state" in found:
-        return Gate.model_validate(found)
-    return Gate(state="set", weights=found, version=version_of(found))  # kept before there was a gate
+    kept = json.loads(text)
+    set_before = None if "state" in kept else Gate(state="set", weights=kept, version=version_of(kept))
+    found = set_before or Gate.model_validate(kept)
+    return found.model_copy(update={"muted": bool(rankings.muted(connection, tenant, rankings.TENANT))})
 
 
 def untested(cases: int = 0) -> Gate:
-    """The defaults."""
-    weights = dict(DEFAULT_WEIGHTS)
+    """Shut, with the defaults of the own features: nothing has shown yet that neighbours do no harm."""
+    weights = held_back(DEFAULT_WEIGHTS)
     return Gate(state="untested", weights=weights, version=version_of(weights), cases=cases)
 
 
@@ -49,12 +50,13 @@ def of(fitted: Fitted) -> Gate:
     return Gate(state=state, weights=weights, version=version, gain=fitted.gain, low=fitted.low, cases=fitted.cases)
 
 
-def chosen(weights: Mapping[str, float]) -> Gate:
-    """What the operator set.
+def chosen(weights: Mapping[str, float] | None) -> Gate:
+    """What the operator set; None is the defaults with neighbours.
 
     Raises:
         InputError: An unknown feature, or a weight that is negative or not finite.
     """
+    weights = DEFAULT_WEIGHTS if weights is None else weights
     unknown = sorted(set(weights) - set(DEFAULT_WEIGHTS))
     if unknown:
         raise InputError(f"unknown ranking features: {', '.join(unknown)}")

@@ -1,4 +1,4 @@
-"""Answers that carried something of others, kept for a while: who got which items.
+"""Answers that carried something of others, and rankings that are compared, kept for a while.
 
 An answer only appends to a queue in memory. The queue is written half a second later, in one
 batch off the event loop, and once more when the layer is closed. A process that is killed loses
@@ -12,19 +12,20 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, select
 
 from collab_layer.errors import StoreError
-from collab_layer.graph import injections, names
+from collab_layer.graph import injections, names, rankings
 from collab_layer.graph.engine import Database
 from collab_layer.graph.injections import Row
 from collab_layer.graph.tables import tenants
 from collab_layer.types.entity import Entity
 from collab_layer.types.injection import Use
+from collab_layer.types.lift import Arm
 from collab_layer.types.time import DAY, SECOND
 
 log = logging.getLogger("collab_layer")
@@ -35,6 +36,23 @@ MOST = 10_000
 PRUNE_EVERY, PRUNE_MOST = 3_600 * SECOND, 5_000
 UNKNOWN = -1
 """Generation of an answer that was made outside a snapshot: its reader must be known already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a ranking offered.
+
+    Attributes:
+        arm: How it was made.
+        request: The owner's request on that day, as `stages.experiment.request`.
+        version: Of the weights.
+        places: Of each candidate, from 0, and the one it has in the other arm, None if that is not known.
+    """
+
+    arm: Arm
+    request: int
+    version: str
+    places: Mapping[Entity, tuple[int, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +67,14 @@ class Entry:
     use: Use
     items: tuple[str, ...]
     generation: int
+    offer: Offer | None = None
 
 
 class InjectionLog:
     """One process's queue of answers, and its writer. `add` and `room` belong to the event loop."""
 
-    def __init__(self, database: Database, threads: ThreadPoolExecutor, days: int) -> None:
-        self.days = days
+    def __init__(self, database: Database, threads: ThreadPoolExecutor, days: int, ranking_days: int) -> None:
+        self.days, self.ranking_days = days, ranking_days
         self._database, self._threads = database, threads
         self._queue: deque[Entry] = deque()
         self._writing = threading.Lock()
@@ -64,8 +83,12 @@ class InjectionLog:
         self._closed = False
 
     def since(self, now: int) -> int:
-        """The moment before which nothing is told any more, microseconds."""
+        """The moment before which no answer is told of any more, microseconds."""
         return now - self.days * DAY
+
+    def rankings_since(self, now: int) -> int:
+        """The same of rankings."""
+        return now - self.ranking_days * DAY
 
     async def room(self) -> None:
         """Wait until there is room for an answer.
@@ -78,8 +101,9 @@ class InjectionLog:
 
     def add(self, entry: Entry) -> None:
         """Keep an answer; it is written soon."""
-        if self.days and entry.items:
-            self._queue.append(entry)
+        kept = replace(entry, items=entry.items if self.days else (), offer=entry.offer if self.ranking_days else None)
+        if kept.items or kept.offer is not None:
+            self._queue.append(kept)
             self._soon(WRITE_AFTER_S)
 
     def flush(self) -> None:
@@ -113,10 +137,11 @@ class InjectionLog:
         if now < self._pruned.get(tenant, -DAY) + PRUNE_EVERY:
             return
         self._pruned[tenant] = now
-        more = PRUNE_MOST
-        while more == PRUNE_MOST:
-            with self._database.write() as connection:
-                more = injections.prune(connection, tenant, self.since(now), PRUNE_MOST)
+        for prune, since in ((injections.prune, self.since(now)), (rankings.prune, self.rankings_since(now))):
+            more = PRUNE_MOST
+            while more == PRUNE_MOST:
+                with self._database.write() as connection:
+                    more = prune(connection, tenant, since, PRUNE_MOST)
 
     def _soon(self, after_s: float) -> None:
         if self._timer is None and not self._closed:
@@ -140,12 +165,27 @@ class InjectionLog:
     def _write(self, tenant: str, entries: Sequence[Entry]) -> None:
         with self._database.write() as connection:
             names.share_with_erasure(connection, tenant)
-            rows = _rows(connection, tenant, entries)
-            injections.add(connection, tenant, rows)
+            injections.add(connection, tenant, _rows(connection, tenant, entries))
+            rankings.add(connection, tenant, _offers(connection, tenant, entries))
+
+
+def _offers(connection: Connection, tenant: str, entries: Sequence[Entry]) -> list[rankings.Row]:
+    """What was offered to owners that are known, of what is known."""
+    made = [(entry, entry.offer) for entry in entries if entry.offer is not None]
+    wanted = {str(one) for entry, offer in made for one in (entry.entity, *offer.places)}
+    ids = names.find(connection, tenant, sorted(wanted))
+    rows: list[rankings.Row] = []
+    for entry, offer in made:
+        places = {ids[str(one)]: place for one, place in offer.places.items() if str(one) in ids}
+        if str(entry.entity) in ids and places:
+            entity = ids[str(entry.entity)]
+            rows.append(rankings.Row(entry.at, entity, offer.arm, offer.request, offer.version, places))
+    return rows
 
 
 def _rows(connection: Connection, tenant: str, entries: Sequence[Entry]) -> list[Row]:
     """Entries as rows; what was erased since they were made is left out, whole answers too."""
+    entries = [entry for entry in entries if entry.items]
     query = select(tenants.c.generation).where(tenants.c.tenant == tenant)
     generation = connection.execute(query).scalar()
     wanted = {str(one) for entry in entries for one in (entry.entity, entry.principal) if one is not None}

@@ -1,4 +1,4 @@
-"""A worker's own turn at learning: edges between things, then the gate, when enough is new.
+"""A worker's own turn at learning: edges between things, the gate, whom to mute, when enough is new.
 
 Runs beside the worker's other work, one tenant at a time: propagation goes on meanwhile. Whether a
 tenant is due is decided in the database, and who is at it holds a lease there, by the database's
@@ -103,7 +103,9 @@ async def _learn(tools: Tools, tenant: str, token: int) -> None:
     until = 0
     try:
         await rebuild(tools, tenant)
-        if await tools.in_thread(_state, tools, tenant) != "set":  # what the operator chose stays
+        if await tools.in_thread(_state, tools, tenant) == "set":  # what the operator chose stays
+            await fit.judge(tools, tenant)
+        else:
             await fit.refit(tools, tenant, OWNERS)
     except (asyncio.CancelledError, CollabError):
         until = FREE
@@ -147,8 +149,9 @@ def _due(connection: Connection, tenant: str, now: int) -> bool:
         return False
     if last.at and item_edges.load(connection, tenant) is None:  # an erasure took them
         return True
-    wanted = 1 if last.at and now >= last.at + DAY else max(NEW, round(SHARE * last.seen))
     i = interactions.c
+    before = last.at or connection.execute(select(func.min(i.recorded_at)).where(i.tenant == tenant)).scalar() or now
+    wanted = 1 if now >= before + DAY else max(NEW, round(SHARE * last.seen))
     some = select(i.id).where(i.tenant == tenant, i.id > last.through).limit(wanted).subquery()
     return connection.execute(select(func.count()).select_from(some)).scalar_one() >= wanted
 

@@ -1,25 +1,27 @@
 """One entity and some candidates to a ranking, every reason tied to evidence.
 
-load:   one snapshot, cut to the reader's grants;
+load:   one snapshot, cut to the reader's grants; whether own memory is to rank alone (`served`);
 stages: curate, rank; then the reasoning model, where there is one (`reason`);
-save:   nothing.
+save:   what was carried and offered, in the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from collab_layer.errors import InputError
-from collab_layer.flows import gate, view
+from collab_layer.flows import gate, served, view
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import NEIGHBORS, permit, query_vector
 from collab_layer.flows.reason import reason
+from collab_layer.flows.served import Way
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names
 from collab_layer.graph.cards import card_id, texts
+from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import rank as stage
@@ -32,6 +34,22 @@ from collab_layer.types.ranking import Ranked, Ranking
 from collab_layer.types.scope import Level, Scope
 
 MAX_CANDIDATES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A ranking by the rules.
+
+    Attributes:
+        generation: The tenant's, when it was read.
+        way: How it was made.
+        other: Each candidate's place in the other arm.
+    """
+
+    ranking: Ranking
+    generation: int
+    way: Way
+    other: Mapping[Entity, int]
 
 
 async def rank(
@@ -49,19 +67,22 @@ async def rank(
         raise InputError(f"{len(ordered)} candidates, at most {MAX_CANDIDATES} can be ranked at once")
     async with tools.standing.watching(scope.tenant, tools.stores_of(scope.tenant)):
         vector = await query_vector(tools, instruction)
-        ranking, generation = await tools.in_thread(_rank, tools, scope, entity, ordered, vector)
+        made = await tools.in_thread(_rank, tools, scope, entity, ordered, vector, instruction)
+        ranking = made.ranking
         if "reasoning" in tools.models:
             ranking = await reason(tools, cache, scope, ranking, instruction)
     carried = [id_ for item in ranking.items for id_ in (*item.cites, *(one.source for one in item.evidence))]
-    await tools.handed(scope, entity, "rank", carried, generation)
+    other = made.other if ranking.made_by == made.ranking.made_by else None
+    offer = made.way.offer(ranking.gate.version if ranking.gate else "", ranking.entities, other)
+    await tools.handed(scope, entity, "rank", carried, made.generation, offer)
     down = [one for one in tools.standing.sentences(scope.tenant) if one not in ranking.degraded]
     return ranking.model_copy(update={"degraded": (*ranking.degraded, *down)}) if down else ranking
 
 
 def _rank(
-    tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None
-) -> tuple[Ranking, int]:
-    """The ranking by the rules, and the tenant's generation when it was made."""
+    tools: Tools, scope: Scope, entity: Entity, wanted: tuple[Entity, ...], raw: Vectors | None, instruction: str | None
+) -> _Made:
+    """The ranking by the rules, in the arm that the request is drawn for."""
     now = tools.now()
     with tools.store.reading(scope, entity, now) as opened:
         permit(opened, scope, entity)
@@ -81,21 +102,58 @@ def _rank(
         if vector is not None:
             columns["instruction"] = laid.candidate_vectors.dot(vector)
         used = gate.load(reading.connection, reading.tenant)
-        scores = stage.rank(columns, {**used.weights, "instruction": 1.0})
-        items = _items(tools, reading, scope.principal or entity, known, laid, columns, scores)
-        floor = min((item.score for item in items), default=0.0) - 1.0
-        nothing = stage.rationale(dict.fromkeys(columns, 0.0), holders=0)
-        items += [Ranked(entity=one, score=floor, rationale=nothing) for one in wanted if one not in known]
-    place = {one: at for at, one in enumerate(wanted)}
-    items.sort(key=lambda item: (-item.score, place[item.entity]))
-    ranking = Ranking(entity=entity, items=tuple(items), weights=used.weights, gate=used, as_of=scope.as_of)
-    return ranking, reading.index.generation
+        arm = served.PLAIN
+        if opened.focus != NOBODY and scope.as_of is None:
+            asked = "\0".join([instruction or "", *sorted(map(str, wanted))])
+            arm = served.way(tools, reading.connection, reading.tenant, (opened.focus, entity), asked, used)
+        alone = {name: weight for name, weight in used.weights.items() if name in stage.OWN}
+        orders = [stage.rank(columns, {**weights, "instruction": 1.0}) for weights in (used.weights, alone)]
+        shown, other = reversed(orders) if arm.alone else orders
+        if arm.alone:
+            laid, columns = _alone(laid), {n: c for n, c in columns.items() if n not in stage.SHARED}
+        items = _items(tools, reading, scope.principal or entity, known, laid, columns, shown)
+    floor = min((item.score for item in items), default=0.0) - 1.0
+    nothing = stage.rationale(dict.fromkeys(columns, 0.0), holders=0)
+    by_entity = {item.entity: item for item in items}
+    ranking = Ranking(
+        entity=entity,
+        items=tuple(
+            by_entity.get(one) or Ranked(entity=one, score=floor, rationale=nothing)
+            for one in _ordered(wanted, known, shown)
+        ),
+        weights=alone if arm.alone else used.weights,
+        gate=used,
+        arm=arm.arm,
+        as_of=scope.as_of,
+    )
+    places = {one: at for at, one in enumerate(_ordered(wanted, known, other))}
+    return _Made(ranking, reading.index.generation, arm, places)
+
+
+def _ordered(wanted: Sequence[Entity], known: Sequence[Entity], scores: Floats) -> list[Entity]:
+    """Best first; those of the same score as they were given, unknown ones last."""
+    score = dict(zip(known, scores.tolist(), strict=True))
+    return sorted(wanted, key=lambda one: -score.get(one, -np.inf))
 
 
 def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, chosen: Selection) -> Candidates:
     """What ranking looks at, with the edges between things."""
     laid = candidates(reading, focus, ids, chosen)
     return replace(laid, edges=tools.store.related.into(reading, laid.ids, laid.own.ids))
+
+
+def _alone(laid: Candidates) -> Candidates:
+    """The same without any neighbour."""
+    none = laid.hold_neighbor[:0]
+    return replace(
+        laid,
+        neighbors=laid.neighbors[:0],
+        neighbor_weight=laid.neighbor_weight[:0],
+        neighbor_level=laid.neighbor_level[:0],
+        hold_neighbor=none,
+        hold_candidate=none,
+        hold_weight=laid.hold_weight[:0],
+    )
 
 
 def _items(

@@ -64,9 +64,10 @@ async def reason(tools: Tools, cache: Cache, scope: Scope, by_rules: Ranking, in
     shown = by_rules.items[: SHOWN[tools.ranking]]
     withheld = () if instruction is None or quarantined(instruction) is None else (WITHHELD,)
     instruction = None if withheld else instruction
-    memories = await _memories(tools, cache, scope, by_rules.entity, instruction)
+    alone = by_rules.arm != "neighbours"
+    memories = [] if alone else await _memories(tools, cache, scope, by_rules.entity, instruction)
     facets = list({facet.id: facet for memory in memories for facet in memory.facets}.values())
-    known = await tools.in_thread(_known, tools, scope, by_rules.entity, shown)
+    known = await tools.in_thread(_known, tools, scope, by_rules.entity, shown, alone)
     judge = _each if tools.ranking == "pointwise" else _all
     verdict = await judge(tools, scope.tenant, known, facets, instruction)
     spent = (*(usage for memory in memories for usage in memory.usage), *verdict.usage)
@@ -95,7 +96,7 @@ async def _memories(
     return out
 
 
-def _known(tools: Tools, scope: Scope, entity: Entity, shown: Sequence[Ranked]) -> _Known:
+def _known(tools: Tools, scope: Scope, entity: Entity, shown: Sequence[Ranked], alone: bool) -> _Known:
     with tools.store.reading(scope, entity, tools.now()) as opened:
         reading = opened.reading
         ids = names.find(reading.connection, reading.tenant, (str(item.entity) for item in shown))
@@ -103,7 +104,7 @@ def _known(tools: Tools, scope: Scope, entity: Entity, shown: Sequence[Ranked]) 
         for place, item in enumerate(shown):
             id_ = ids.get(str(item.entity), NOBODY)
             label = reading.index.displays[id_] if id_ != NOBODY and reading.index.named(id_) else item.entity.id
-            notes = told(opened, id_) if id_ != NOBODY and reading.as_of is None else []
+            notes = told(opened, id_) if id_ != NOBODY and reading.as_of is None and not alone else []
             choices.append(Choice(label, notes[0].text if notes else None, 1.0 - place / len(shown)))
         own: list[str] = []
         if opened.focus != NOBODY:

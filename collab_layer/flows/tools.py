@@ -12,7 +12,7 @@ from typing import Literal, ParamSpec, TypeVar
 from collab_layer.errors import LayerClosedError
 from collab_layer.flows.arrived import Arrived
 from collab_layer.flows.gather import Gathering
-from collab_layer.flows.injections import Entry, InjectionLog
+from collab_layer.flows.injections import Entry, InjectionLog, Offer
 from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.lapsing import Rounds
 from collab_layer.flows.replay import Replays
@@ -76,6 +76,8 @@ class Tools:
     recurrence_count: int = 4
     ranking: Literal["listwise", "pointwise"] = "listwise"
     consolidate_hour: int | None = None
+    holdout: float = 0.0
+    choice_days: float = 7.0
     watch_every_s: float = 0.0
     sweep_every_s: float = 0.0
     lease: int = LEASE
@@ -132,16 +134,25 @@ class Tools:
                 texts[at] = text
         return texts
 
-    async def handed(self, scope: Scope, entity: Entity, use: Use, items: Sequence[str], generation: int) -> None:
-        """Note in the injection log what an answer carried; costs next to nothing.
+    async def handed(
+        self,
+        scope: Scope,
+        entity: Entity,
+        use: Use,
+        items: Sequence[str],
+        generation: int,
+        offer: Offer | None = None,
+    ) -> None:
+        """Note in the injection log what an answer carried, and what it offered; costs next to nothing.
 
         Raises:
             StoreError: The log could not be written for so long that nothing more fits in memory.
         """
-        if items:
+        if items or offer is not None:
             await self.log.room()
             parts = (scope.tenant, self.now(), entity, scope.principal, scope.purpose)
-            self.log.add(Entry(*parts, use=use, items=tuple(dict.fromkeys(items)), generation=generation))
+            carried = tuple(dict.fromkeys(items))
+            self.log.add(Entry(*parts, use=use, items=carried, generation=generation, offer=offer))
 
     def tell(self, event: Event) -> None:
         """Tell every sink; one that fails is logged and stops nothing."""

@@ -22,6 +22,7 @@ from collab_layer.graph import (
     limits,
     notices,
     policy,
+    rankings,
     spans,
     syntheses,
 )
@@ -176,6 +177,7 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
         connection.execute(select(derived.c.id).where(derived.c.tenant == tenant, derived.c.owner == id_)).scalars()
     )
     injections.drop_reader(connection, tenant, id_)
+    rankings.drop(connection, tenant, id_)
     items_gone(connection, tenant, told, removed)
     _unlink(connection, tenant, id_, removed)
     around = list(
@@ -322,6 +324,7 @@ def _orphans(connection: Connection, tenant: str, around: Sequence[int]) -> int:
             ).scalars()
         )
         connection.execute(delete(adjacency).where(adjacency.c.tenant == tenant, adjacency.c.node.in_(lonely)))
+        rankings.drop_offered(connection, tenant, lonely)
         connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id.in_(lonely)))
         count += len(lonely)
     return count

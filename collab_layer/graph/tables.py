@@ -409,6 +409,34 @@ injected = _table(
     Index("ix_injected_injection", "tenant", "injection"),
 )
 
+rankings = _table(
+    "rankings",  # that were served where neighbours may count, to learn whether they should
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("entity", Integer, nullable=False),
+    Column("arm", String(16), nullable=False),  # neighbours, holdout, muted
+    Column("request", BigInteger, nullable=False),  # keyed hash of owner, day and what was asked: one unit
+    Column("version", String(8), nullable=False),  # of the weights
+    Index("ix_rankings_at", "tenant", "at"),
+    Index("ix_rankings_entity", "tenant", "entity", "at"),
+)
+
+offered = _table(
+    "offered",
+    Column("ranking", BigInteger, primary_key=True, autoincrement=False),
+    Column("thing", Integer, primary_key=True, autoincrement=False),
+    Column("place", Integer, nullable=False),  # from 0
+    Column("other", Integer),  # where it would have stood in the other arm; NULL where a model ordered
+    Index("ix_offered_thing", "tenant", "thing"),
+)
+
+verdicts = _table(
+    "verdicts",
+    Column("entity", Integer, primary_key=True, autoincrement=False),  # 0: the tenant as a whole
+    Column("muted", Boolean, nullable=False),
+    Column("at", BigInteger, nullable=False),  # what was served before counts no more
+)
+
 cursors = _table(
     "cursors",
     Column("backend", Text, primary_key=True),

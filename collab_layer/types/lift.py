@@ -21,6 +21,8 @@ class Gate(Value):
         gain: Difference in hits at 1 that neighbours made on past choices that were held out.
         low: Lower 95 % bound of `gain`; the gate opens if it is above 0.
         cases: How many past choices it rests on.
+        muted: Whether the whole tenant is served without neighbours for now: rankings served under
+            these weights, or earlier ones, went better without.
     """
 
     state: Literal["open", "shut", "untested", "set"]
@@ -29,30 +31,69 @@ class Gate(Value):
     gain: float = 0.0
     low: float = 0.0
     cases: int = 0
+    muted: bool = False
 
 
-class Lift(Value):
-    """What neighbours change in an owner's past choices, or in those of a tenant.
+Arm = Literal["neighbours", "holdout", "muted"]
+"""How a ranking was made: with the weights in use; by own memory alone, for comparison; or by own
+memory alone because neighbours did harm."""
 
-    Each choice is read as of the moment before it, among nine other things of like popularity; a
-    hit is the thing chosen in first place, candidates that score the same share it.
+
+class Compared(Value):
+    """Hits with neighbours and without; a hit is the thing chosen in first place.
 
     Attributes:
-        entity: Whose choices; None is the newest of up to 300 owners.
-        cases: How many choices.
-        alone, together: Share of hits by own memory, and with neighbours under the weights in use.
-        change: The difference; `low` and `high` its 95 % interval, [-1, 1] if one case tells nothing.
-        gate: The weights in use.
+        alone, together: Share of hits by own memory, and with neighbours.
+        alone_cases, together_cases: Over how many choices each.
+        change: `together` minus `alone`; `low` and `high` its 95 % interval, [-1, 1] if nothing is known.
+        alone_served, together_served: How many requests were answered so, of an experiment: with a
+            choice or without.
     """
 
-    entity: Entity | None
-    cases: int
     alone: float
     together: float
+    alone_cases: int
+    together_cases: int
     change: float
     low: float
     high: float
+    alone_served: int = 0
+    together_served: int = 0
+
+    def __str__(self) -> str:
+        """One clause."""
+        wide = (self.high - self.low) / 2
+        return f"{self.change:+.3f} ± {wide:.3f} ({self.alone:.3f} alone, {self.together:.3f} with neighbours)"
+
+
+class Lift(Value):
+    """What neighbours change in an owner's hit rate, or in a tenant's.
+
+    Attributes:
+        entity: Whose; None is the whole tenant.
+        experiment: Requests served with neighbours against those held out, drawn by lot; None while
+            one of the two has no choice yet. Nothing but chance tells them apart.
+        both_orders: The same choices, each placed in the order that was served, with neighbours, and
+            in the one that own memory would have served. What is shown is chosen more often, so it
+            flatters neighbours; None without such a choice.
+        replay: Past choices, each read as of the moment before it, among nine other things of like
+            popularity, under the weights in use; of the tenant the newest one of up to 300 owners.
+            Candidates that score the same share a hit.
+        gate: The weights in use.
+        muted: Whether neighbours are muted for this owner, or for the tenant.
+    """
+
+    entity: Entity | None
+    experiment: Compared | None = None
+    both_orders: Compared | None = None
+    replay: Compared
     gate: Gate
+    muted: bool = False
+
+    @property
+    def best(self) -> Compared:
+        """The experiment where there is one, else the replay."""
+        return self.replay if self.experiment is None else self.experiment
 
 
 class Rebuilt(Value):
@@ -73,4 +114,4 @@ class Rebuilt(Value):
     seconds: float = Field(ge=0)
 
 
-__all__ = ["Gate", "Lift", "Rebuilt"]
+__all__ = ["Arm", "Compared", "Gate", "Lift", "Rebuilt"]

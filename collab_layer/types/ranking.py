@@ -7,7 +7,7 @@ from pydantic import Field
 from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.facet import Evidence, Facet
-from collab_layer.types.lift import Gate
+from collab_layer.types.lift import Arm, Gate
 from collab_layer.types.time import UtcTime
 
 
@@ -37,8 +37,10 @@ class Ranking(Value):
     Attributes:
         entity: For whom.
         items: Every candidate once.
-        weights: What each feature counted.
+        weights: What each feature counted; the own ones alone where `arm` is not `neighbours`.
         gate: Whether neighbours count in this tenant, why, and the version of the weights.
+        arm: `neighbours`: by these weights. `holdout`: by own memory alone, as a small share is drawn
+            by lot to compare with. `muted`: by own memory alone, since neighbours did harm here.
         degraded: What could not be reached.
         as_of: The past moment that was read, if any.
         made_by: The model that ordered the candidates, or `rules`.
@@ -50,6 +52,7 @@ class Ranking(Value):
     items: tuple[Ranked, ...]
     weights: dict[str, float] = Field(default_factory=dict)
     gate: Gate | None = None
+    arm: Arm = "neighbours"
     degraded: tuple[str, ...] = ()
     as_of: UtcTime | None = None
     made_by: str = "rules"

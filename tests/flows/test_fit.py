@@ -67,13 +67,28 @@ def test_while_it_is_shut_neighbours_decide_where_own_memory_sees_no_difference(
     assert abs(ranking.items[0].score) < 1e-3
 
 
-def test_too_few_choices_keep_the_defaults(layer, clock):
+def test_too_few_choices_keep_it_shut(layer, clock):
+    """Nothing has shown yet that neighbours do no harm."""
     tell(layer, clock, people=6)
     before = layer.rank("user:0", ["item:1"])
     found = layer.refit()
     assert found.state == "untested"
     assert found.weights == before.weights
     assert before.gate.state == "untested"
+    assert all(found.weights[name] <= 1e-6 for name in SHARED)
+    assert all(found.weights[name] > 0 for name in OWN)
+
+
+def test_it_opens_as_choices_come_in(layer, clock):
+    batch = tastes(clock)
+    layer.observe(batch[:150])
+    for actor in dict.fromkeys(one.actor for one in batch):
+        layer.grant(actor, "tenant", "records")
+    layer.drain()
+    assert layer.refit().state == "untested"
+    layer.observe(batch[150:])
+    layer.drain()
+    assert layer.refit().state == "open"
 
 
 def test_no_case_knows_its_own_choice_or_what_came_later(layer, clock):
@@ -102,20 +117,21 @@ def test_what_neighbours_change_is_told_with_its_interval(layer, clock):
     tell(layer, clock)
     assert layer.lift().gate.state == "untested"
     gate = layer.refit()
-    whole = layer.lift()
-    assert whole.cases == 48
+    told = layer.lift()
+    assert (told.gate, told.experiment, told.both_orders, told.muted) == (gate, None, None, False)
+    whole = told.replay
+    assert whole.together_cases == 48
     assert whole.change == pytest.approx(whole.together - whole.alone)
     assert whole.low < whole.change < whole.high
     assert whole.change > 0
-    assert whole.gate == gate
-    one = layer.lift("user:7")
-    assert one.cases == 6  # ten choices, of which the first four are too early
+    one = layer.lift("user:7").best
+    assert one.together_cases == 6  # ten choices, of which the first four are too early
     assert one.low <= one.change <= one.high
 
 
 def test_a_principal_asks_for_itself_only(layer, clock):
     tell(layer, clock, people=4)
-    assert layer.as_("user:1").lift("user:1").cases == 6
+    assert layer.as_("user:1").lift("user:1").replay.together_cases == 6
     for other in (None, "user:2"):
         with pytest.raises(NotPermittedError):
             layer.as_("user:1").lift(other)

@@ -88,5 +88,8 @@ def test_edges_between_things_are_made_by_a_command(collab: Cli) -> None:
 def test_the_gate_and_what_neighbours_changed_are_told_by_commands(collab: Cli) -> None:
     assert collab.json("refit")["state"] == "untested"
     assert "The gate is untested" in collab("refit")
-    assert collab.json("lift")["cases"] == 0
-    assert "on 0 past choices" in collab("lift")
+    assert collab.json("lift")["replay"]["together_cases"] == 0
+    assert "Experiment: nothing yet" in collab("lift")
+    names = [row["name"] for row in collab.json("bench", "live")["rows"]]
+    assert "live.all.replay.change" in names
+    assert "live.gate" in names

@@ -19,6 +19,7 @@ from collab_layer.surface.cli.bench_soak import register as register_soak
 from collab_layer.surface.cli.bench_tasks import register as register_tasks
 from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import progress, remark
+from collab_layer.surface.cli.session import session_of
 
 if TYPE_CHECKING:
     from collab_layer.bench.report import Report
@@ -30,6 +31,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     bench = typer.Typer(help="Measure what sharing and models are worth.", no_args_is_help=True)
     bench.command("lift")(lift)
+    bench.command("live")(live)
     bench.command("prompts")(prompts)
     bench.command("govern")(govern)
     bench.command("erase")(erase)
@@ -65,6 +67,22 @@ def lift(
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
         return measure(data, seeds=seeds, users=users, as_json=as_json)
     return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users or 100, seed)), as_json)
+
+
+def live(
+    ctx: typer.Context,
+    owner: Annotated[list[str] | None, typer.Option(help="Whose as well; may be repeated.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What neighbours change in the layer in use: by experiment, in both orders of what was served, by replay.
+
+    Exit status 1 if neighbours do harm, that is if the upper bound of the change is below 0, and are not muted.
+    """
+    from collab_layer.bench import live as measured
+
+    with session_of(ctx).layer() as layer:
+        report = measured.report(layer, owner or ())
+    show(report, as_json)
 
 
 def prompts(

@@ -35,7 +35,8 @@ def _columns(played: Scene) -> Table:
         out.add_row(_answer(asked.query, asked.alone), _answer(asked.query, asked.together))
     if played.ranks:
         ranks = played.ranks
-        out.add_row(_order(ranks.alone, ranks.taken), _order(ranks.together, ranks.taken))
+        by_hand = "ranked, neighbours let in by hand: so few choices open no gate"
+        out.add_row(_order("ranked", ranks.alone, ranks.taken), _order(by_hand, ranks.together, ranks.taken))
     return out
 
 
@@ -58,8 +59,8 @@ def _facet(one: Told, support: float) -> Text:
     return out
 
 
-def _order(placed: Sequence[Placed], taken: str) -> Text:
-    out = Text("ranked, with reasons", style="cyan")
+def _order(title: str, placed: Sequence[Placed], taken: str) -> Text:
+    out = Text(title, style="cyan")
     for place, one in enumerate(placed, start=1):
         mark = " <- liked next" if one.name == taken else ""
         out.append(f"\n{place}. {one.name}{mark}", style="green" if mark else "default")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from collab_layer.surface.cli.options import Json
 from collab_layer.surface.cli.output import emit
 from collab_layer.surface.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collab_layer.types.lift import Compared
 
 
 def register(app: typer.Typer) -> None:
@@ -55,14 +58,21 @@ def lift(
     entity: Annotated[str | None, typer.Argument(help="Whose choices; those of the whole tenant if left out.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What neighbours change in past choices, against own memory alone."""
+    """What neighbours change in a hit rate, against own memory alone: by experiment and by replay."""
     with session_of(ctx).layer() as layer:
         found = layer.lift(entity)
     if as_json:
         return emit(found)
-    sys.stdout.write(
-        f"Neighbours changed the hit rate by {found.change:+.3f} ({found.low:+.3f} to {found.high:+.3f}): "
-        f"{found.alone:.3f} alone, {found.together:.3f} with them, on {found.cases} past choices. "
-        f"The gate is {found.gate.state}.\n"
-    )
+    ways = (("Experiment", found.experiment), ("Both orders", found.both_orders), ("Replay", found.replay))
+    for name, one in ways:
+        said = "nothing yet" if one is None else f"{one}, on {_cases(one)} choices"
+        sys.stdout.write(f"{name}: {said}.\n")
+    muted = " Neighbours are muted here: they did harm." if found.muted else ""
+    sys.stdout.write(f"The gate is {found.gate.state}.{muted}\n")
     return None
+
+
+def _cases(one: Compared) -> str:
+    if one.alone_served:
+        return f"{one.alone_cases} held-out and {one.together_cases} other"
+    return str(one.together_cases)

@@ -1,0 +1,193 @@
+"""Rankings that were served, what their owners chose afterwards, and whom neighbours are muted for.
+
+In:   rows, in the caller's transaction; a moment, and how long a choice may come after a ranking.
+Out:  choices with the ranking each is owed to; the owners that are served by their own memory.
+Dense ids and places only, never words. Rows go with their owner, with each thing, and with time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select
+
+from collab_layer.graph.among import among, pages
+from collab_layer.graph.engine import upsert
+from collab_layer.graph.ids import next_id
+from collab_layer.graph.tables import interactions, offered, rankings, verdicts
+
+TENANT = 0
+"""Stands for the tenant as a whole among owners; no entity has this id."""
+NEWEST = 20_000
+"""Rankings that are looked at, at most."""
+
+
+class Row(NamedTuple):
+    """One ranking: `at` microseconds; each thing's place from 0, and the one it has in the other arm."""
+
+    at: int
+    entity: int
+    arm: str
+    request: int
+    version: str
+    things: Mapping[int, tuple[int, int | None]]
+
+
+class Served(NamedTuple):
+    """Of rankings of one request the newest, and the first choice that followed from one of them.
+
+    `place` is None where nothing was chosen; `other` also where the other arm's order is not known.
+    """
+
+    at: int
+    entity: int
+    arm: str
+    place: int | None = None
+    other: int | None = None
+
+
+class Verdict(NamedTuple):
+    """Whether neighbours are muted for an owner; what was served before `at` counts no more."""
+
+    muted: bool
+    at: int
+
+
+def add(connection: Connection, tenant: str, rows: Sequence[Row]) -> None:
+    """Store rankings with what they offered."""
+    heads: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
+    for row in rows:
+        id_ = next_id()
+        heads.append({"tenant": tenant, "id": id_, **{n: v for n, v in row._asdict().items() if n != "things"}})
+        lines += [
+            {"tenant": tenant, "ranking": id_, "thing": thing, "place": place, "other": other}
+            for thing, (place, other) in row.things.items()
+        ]
+    if heads:
+        connection.execute(insert(rankings), heads)
+        connection.execute(insert(offered), lines)
+
+
+def served(connection: Connection, tenant: str, entity: int | None, since: int, within: int) -> list[Served]:
+    """What was served since a moment, to one owner or to all, with what was chosen: one for each request.
+
+    A choice is owed to the newest ranking that had offered the thing, at most `within` microseconds
+    before it; an interaction of weight 0 is no choice.
+    """
+    r = rankings.c
+    where = [r.tenant == tenant, r.at >= since, *([] if entity is None else [r.entity == entity])]
+    query = select(r.id, r.at, r.entity, r.arm, r.request).where(*where).order_by(r.at.desc(), r.id.desc())
+    heads = {row.id: row for row in connection.execute(query.limit(NEWEST))}
+    places = _offered(connection, tenant, heads)
+    found = {(row.entity, row.request, row.arm): Served(row.at, row.entity, row.arm) for row in heads.values()}
+    shown: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for id_, thing in places:
+        shown.setdefault((heads[id_].entity, thing), []).append((heads[id_].at, id_))
+    for of in shown.values():
+        of.sort()
+    for actor, target, at in _chosen(connection, tenant, {row.entity for row in heads.values()}, since):
+        before = shown.get((actor, target), [])
+        last = bisect_left(before, (at, 0)) - 1
+        if last < 0 or before[last][0] < at - within:
+            continue
+        row = heads[before[last][1]]
+        unit = (row.entity, row.request, row.arm)
+        if found[unit].place is None:
+            found[unit] = Served(row.at, row.entity, row.arm, *places[row.id, target])
+    return list(found.values())
+
+
+def _offered(
+    connection: Connection, tenant: str, heads: Iterable[int]
+) -> dict[tuple[int, int], tuple[int, int | None]]:
+    o = offered.c
+    found: dict[tuple[int, int], tuple[int, int | None]] = {}
+    for part in pages(list(heads), 2_000):
+        query = select(o.ranking, o.thing, o.place, o.other)
+        for row in connection.execute(query.where(o.tenant == tenant, among(connection, o.ranking, part))):
+            found[row.ranking, row.thing] = (row.place, row.other)
+    return found
+
+
+def _chosen(connection: Connection, tenant: str, owners: set[int], since: int) -> list[tuple[int, int, int]]:
+    """Actor, thing and time of what owners did, the earliest first."""
+    i = interactions.c
+    found: list[tuple[int, int, int, int]] = []
+    for part in pages(sorted(owners), 2_000):
+        mine = (i.tenant == tenant) & among(connection, i.actor, part) & (i.at > since)
+        query = select(i.at, i.id, i.actor, i.target).where(mine, i.target.is_not(None), i.weight > 0)
+        found += [(row.at, row.id, row.actor, row.target) for row in connection.execute(query)]
+    return [(actor, target, at) for at, _, actor, target in sorted(found)]
+
+
+def verdicts_of(connection: Connection, tenant: str) -> dict[int, Verdict]:
+    """What was decided of owners, and of the tenant."""
+    v = verdicts.c
+    query = select(v.entity, v.muted, v.at).where(v.tenant == tenant)
+    return {row.entity: Verdict(row.muted, row.at) for row in connection.execute(query)}
+
+
+def muted(connection: Connection, tenant: str, entity: int) -> frozenset[int]:
+    """Which of an owner and the tenant are muted."""
+    v = verdicts.c
+    query = select(v.entity).where(v.tenant == tenant, v.entity.in_((TENANT, entity)), v.muted)
+    return frozenset(connection.execute(query).scalars())
+
+
+def decide(connection: Connection, tenant: str, decided: Mapping[int, Verdict]) -> None:
+    """Keep what was decided."""
+    rows = [{"tenant": tenant, "entity": entity, **one._asdict()} for entity, one in decided.items()]
+    if rows:
+        upsert(connection, verdicts, rows, update=("muted", "at"))
+
+
+def drop(connection: Connection, tenant: str, entity: int) -> None:
+    """Forget what an entity was served, and where it was offered itself."""
+    r, v = rankings.c, verdicts.c
+    ids = connection.execute(select(r.id).where(r.tenant == tenant, r.entity == entity)).scalars()
+    _drop(connection, tenant, list(ids))
+    drop_offered(connection, tenant, [entity])
+    connection.execute(delete(verdicts).where(v.tenant == tenant, v.entity == entity))
+
+
+def drop_offered(connection: Connection, tenant: str, things: Sequence[int]) -> None:
+    """Forget where things were offered."""
+    for part in pages(things):
+        mine = (offered.c.tenant == tenant) & among(connection, offered.c.thing, part)
+        connection.execute(delete(offered).where(mine))
+
+
+def prune(connection: Connection, tenant: str, before: int, most: int) -> int:
+    """Remove the oldest rankings from before a moment, at most so many; how many."""
+    r = rankings.c
+    query = select(r.id).where(r.tenant == tenant, r.at < before).order_by(r.at).limit(most)
+    ids = list(connection.execute(query).scalars())
+    _drop(connection, tenant, ids)
+    return len(ids)
+
+
+def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
+    for part in pages(ids):
+        things = (offered.c.tenant == tenant) & among(connection, offered.c.ranking, part)
+        connection.execute(delete(offered).where(things))
+        heads = (rankings.c.tenant == tenant) & among(connection, rankings.c.id, part)
+        connection.execute(delete(rankings).where(heads))
+
+
+__all__ = [
+    "TENANT",
+    "Row",
+    "Served",
+    "Verdict",
+    "add",
+    "decide",
+    "drop",
+    "drop_offered",
+    "muted",
+    "prune",
+    "served",
+    "verdicts_of",
+]
