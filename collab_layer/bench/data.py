@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from collab_layer.bench.files import digest, folder_names, integer, read, require, short, table
+from collab_layer.bench.files import digest, folder_names, integer, past, read, require, short, table
 from collab_layer.errors import DataSetError
 
 LIKED = 4.0
@@ -126,6 +126,8 @@ def _lists(name: str, text: str) -> dict[int, list[int]]:
 
 
 def _plausible(user: int, held: Sequence[int], texts: Mapping[int, str]) -> None:
+    if not held:
+        raise DataSetError(f"user {user} holds nothing in any of {', '.join(SPLITS)}")
     unknown = next((item for item in held if item not in texts), None)
     if unknown is not None:
         raise DataSetError(f"user {user} holds movie {unknown}, which `{DETAIL}` does not describe")
@@ -183,7 +185,7 @@ def _moment(name: str, line: int, word: str) -> datetime:
     seconds = integer(name, line, word)
     if not 0 < seconds < 4_102_444_800:  # until 2100
         raise DataSetError(f"`{name}` line {line}: {short(word)} is no time in seconds since 1970")
-    return datetime.fromtimestamp(seconds, UTC)
+    return past(f"`{name}` line {line}", datetime.fromtimestamp(seconds, UTC))
 
 
 def _described(title: str, genres: str, summary: str) -> str:

@@ -87,6 +87,8 @@ def archive(path: Path, ending: str) -> dict[str, str]:
                 size += member.size
                 if size > MAX_BYTES:
                     raise DataSetError(f"`{path.name}` unpacks to more than {MAX_BYTES} bytes")
+                if member.name in found:
+                    raise DataSetError(f"`{path.name}` holds {short(member.name, 80)} twice")
                 opened = packed.extractfile(member)
                 found[member.name] = decoded(member.name, b"" if opened is None else opened.read())
     except (EOFError, tarfile.TarError, gzip.BadGzipFile, zlib.error) as error:
@@ -100,10 +102,14 @@ def table(name: str, text: str, columns: Sequence[str]) -> Iterator[tuple[int, d
     """Rows of a CSV file with their line numbers; every row has every column."""
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
-        missing = [column for column in columns if column not in (reader.fieldnames or ())]
+        heads = reader.fieldnames or ()
+        twice = next((column for at, column in enumerate(heads) if column in heads[:at]), None)
+        if twice is not None:
+            raise DataSetError(f"`{name}` has the column {short(twice)} twice")
+        missing = [column for column in columns if column not in heads]
         if missing:
             raise DataSetError(
-                f"`{name}` has no column {', '.join(missing)}; it has {', '.join(reader.fieldnames or ())}"
+                f"`{name}` has no column {', '.join(missing)}; it has {short(', '.join(heads), 200)}"
             )
         count = 0
         for row in reader:
@@ -155,11 +161,16 @@ def integer(name: str, line: int, word: str) -> int:
     return int(word)
 
 
-def past(name: str, line: int, at: datetime) -> datetime:
-    """A time in UTC that is not ahead of the clock by more than a day; without a zone it is taken as UTC."""
+def past(place: str, at: datetime) -> datetime:
+    """A time in UTC that is not ahead of the clock by more than a day; without a zone it is taken as UTC.
+
+    Args:
+        place: Where it stands, as the error begins.
+        at: The time.
+    """
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     if at > datetime.now(UTC) + timedelta(days=1):
-        raise DataSetError(f"`{name}` line {line}: {at.isoformat()} lies in the future")
+        raise DataSetError(f"{place}: {at.isoformat()} lies in the future")
     return at
 
 
@@ -173,9 +184,9 @@ def digest(files: Mapping[str, str]) -> str:
     return total.hexdigest()
 
 
-def short(word: str) -> str:
-    """A word as it is quoted in an error."""
-    return repr(word if len(word) <= 40 else f"{word[:40]}…")
+def short(word: str, most: int = 40) -> str:
+    """Words as they are quoted in an error, cut after so many characters."""
+    return repr(word if len(word) <= most else f"{word[:most]}…")
 
 
 __all__ = [

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from collab_layer.bench.files import digest, folder_names, read, short
+from collab_layer.bench.files import digest, folder_names, past, read, short
 from collab_layer.errors import DataSetError
 
 DOMAINS = ("office", "education")
@@ -229,7 +229,7 @@ class _Row:
             at = datetime.fromisoformat(self.text(key))
         except ValueError as error:
             raise self.error(f"`{key}` {short(self.text(key))} is no time") from error
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        return past(self.where, at)
 
     def _items(self, key: str, kind: type, called: str) -> list[Any]:
         value = cast("list[Any]", self.values.get(key))

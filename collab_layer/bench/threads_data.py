@@ -123,7 +123,7 @@ def _custom(folder: Path) -> ThreadSet:
         if row.id in rows:
             raise DataSetError(f"`{CUSTOM}` line {line}: post {row.id!r} appears twice")
         rows[row.id] = row
-        at = past(CUSTOM, line, row.at)
+        at = past(f"`{CUSTOM}` line {line}", row.at)
         posts.append(Post(row.id, row.thread, row.author, at, row.text, row.asks))
     begun = {post.thread: post.at for post in posts if post.asks}
     lost = next((post for post in posts if post.thread not in begun), None)
@@ -157,7 +157,7 @@ def _dump(folder: Path, name: str, comments: str | None) -> ThreadSet:
     said = [(row.Id, row.Body) for row in raw.values()]
     if comments is not None:
         said += [(row.PostId, row.Text) for row in _rows(comments, files[comments], _Comment)]
-    at = {id_: past(name, 0, row.CreationDate) for id_, row in raw.items()}
+    at = {id_: past(f"`{name}` post {id_}", row.CreationDate) for id_, row in raw.items()}
     posts = [
         Post(f"p{id_}", f"t{of}", _author(raw[id_]), at[id_], _clean(raw[id_]), id_ == of) for id_, of in thread.items()
     ]
