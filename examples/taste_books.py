@@ -34,7 +34,7 @@ def main() -> None:
             print(neighbor.entity, round(neighbor.score, 3), [str(item) for item in neighbor.shared])
         ranking = layer.rank("user:mira", ["item:gaudy-night", "item:hyperion", "item:moonstone"])
         for item in ranking.items:
-            print(item.entity, round(item.score, 3), item.rationale)
+            print(item.entity, item.rationale)
         assert str(ranking.entities[0]) == "item:hyperion"
 
 

@@ -1,9 +1,15 @@
-"""Does the model profit from what the neighbours know, or would any text do?
+"""Does the model profit from what the neighbours know, and from which part of the work behind it?
 
 In:   the folder of an evaluation set, a reasoning model, perhaps a memory model.
-Out:  a `Report`: hits with the right facets, with another owner's, with filler, with none; tokens
-      and calls. The first place to look: real - empty, with its interval.
+Out:  a `Report`: hits with the right facets, and with something else in their place; tokens and
+      calls. The first place to look: real - empty, with its interval.
 Never: a target among the facets on purpose: they are made before the candidates are known.
+
+`real` are the facets that the product would show. In their place: `shuffled` another owner's;
+`lorem` filler in the same number; `empty` none, and the prompt says so; `uncurated` facets of as
+many neighbours, whoever they are; `generic` facets of neighbours chosen by recency, importance and
+relevance, as for any agent; `no_write` facets without what propagation wrote. `no_read` is the
+whole product for the same owner where nobody shares, against `product`, where everybody does.
 
 Source: the design of the experiment follows an independent replication of MemRec, which found
 real facets to help (+.11 N@5) and wrong ones to be ignored. What it finds here depends on the
@@ -18,6 +24,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,10 +43,15 @@ from collab_layer.stages.asked import ranking as stage
 from collab_layer.stages.asked.ranking import Choice, Scored
 from collab_layer.types.asking import Usage
 from collab_layer.types.entity import Entity
-from collab_layer.types.facet import Facet
+from collab_layer.types.facet import Facet, FacetKind
+from collab_layer.types.interaction import Interaction
 from collab_layer.types.scope import Sharing
 
-VARIANTS = ("real", "shuffled", "lorem", "empty")
+CURATED = ("real", "uncurated", "generic")
+"""Variants by how neighbours are chosen."""
+VARIANTS = ("real", "shuffled", "lorem", "empty", "uncurated", "generic", "no_write")
+UNCURATED = '{"name": "uncurated", "version": 1, "note": "everybody alike", "score": [{"feature": "is_owner"}]}'
+"""Rules that tell no neighbour from another, so that any are taken."""
 KIND = "pop"
 FACET_TOKENS = 500
 OWN_SHOWN = 10
@@ -60,10 +72,11 @@ class _Case:
 
     choices: Sequence[Choice]
     own: Sequence[str]
-    facets: Sequence[Facet]
+    facets: Mapping[str, Sequence[Facet]]
     target: int
     rules: int
     product: int
+    no_read: int
     usage: Sequence[Usage]
 
 
@@ -80,8 +93,8 @@ async def measure(
 
     Args:
         data_dir: The folder as its publisher lays it out.
-        reasoning: Ranks; asked five times per user.
-        memory: Words the facets, once per user; the rules do where it is None.
+        reasoning: Ranks; asked nine times per user.
+        memory: Words the facets, up to three times per user; the rules do where it is None.
         users: Test users drawn by `seed`, >= 2.
         seed: Also of the order in which candidates are shown.
         progress: Called with what is being done, how much is done, and of how much.
@@ -93,25 +106,65 @@ async def measure(
     data, steps = prepared(data_dir, 1)
     wanted = drawn(steps, users, seed)
     with tempfile.TemporaryDirectory(prefix="collab-ablation-") as folder:
-        url = str(Path(folder) / "ablation.db")
-        settings = Settings(worker=False, trigger="nightly")
-        sharing = Sharing.within_tenant("records")
-        plain = await AsyncCollabLayer.open(url, sharing=sharing, memory_model=memory, settings=settings)
-        async with plain:
-            full = await AsyncCollabLayer.open(url, memory_model=memory, reasoning_model=reasoning, settings=settings)
-            async with full:
-                names = titled(data)
-                desk = _Desk(data, names, plain, full, seed, len(wanted), progress)
-                cases: list[_Case] = []
-                async for trial in replay(plain, data, steps, progress, names.__getitem__):
-                    if trial.user in wanted and not trial.fitting:
-                        cases.append(await desk.case(trial))
-            name = plain.plugins.embedders["hashing"].open().id
+        async with AsyncExitStack() as stack:
+            layers = await _open(stack, Path(folder), reasoning, memory)
+            names = titled(data)
+            desk = _Desk(data, names, layers, seed, len(wanted), progress)
+            cases: list[_Case] = []
+            async for trial in replay(layers, data, steps, progress, names.__getitem__):
+                if trial.user in wanted and not trial.fitting:
+                    cases.append(await desk.case(trial))
+            name = layers.real.plugins.embedders["hashing"].open().id
     results = {variant: await _asked(reasoning, cases, variant, progress) for variant in VARIANTS}
     rows = _rows(f"{data.name}.{KIND}9", cases, results)
     rows.append(Row("run.seconds", time.perf_counter() - began, unit="s"))
     command = f"collab bench lift --data {data_dir.name} --reasoning-model {reasoning.name}"
     return Report(command, data.sha256, seed, name, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """Layers over one history: by how they choose neighbours; with the model; with the model where nobody shares."""
+
+    chosen: Mapping[str, AsyncCollabLayer]
+    product: AsyncCollabLayer
+    alone: AsyncCollabLayer
+
+    @property
+    def real(self) -> AsyncCollabLayer:
+        """As it is used, without a reasoning model."""
+        return self.chosen["real"]
+
+    async def observe(self, actor: Sequence[Interaction], /) -> list[str]:
+        """Tell both histories."""
+        await self.alone.observe(actor)
+        return await self.real.observe(actor)
+
+    async def drain(self) -> int:
+        """Work off both."""
+        await self.alone.drain()
+        return await self.real.drain()
+
+
+async def _open(stack: AsyncExitStack, folder: Path, reasoning: LanguageModel, memory: LanguageModel | None) -> _Layers:
+    uncurated = folder / "uncurated.json"
+    uncurated.write_text(UNCURATED, encoding="utf-8")
+    rules = {"real": "overlap", "uncurated": str(uncurated), "generic": "generative-agents"}
+    url, private = str(folder / "ablation.db"), str(folder / "private.db")
+
+    async def opened(url: str, sharing: Sharing | None, model: LanguageModel | None, which: str) -> AsyncCollabLayer:
+        settings = Settings(worker=False, trigger="nightly", holdout=0.0, rules=which)
+        return await stack.enter_async_context(
+            await AsyncCollabLayer.open(
+                url, sharing=sharing, memory_model=memory, reasoning_model=model, settings=settings
+            )
+        )
+
+    everybody = Sharing.within_tenant("records")
+    chosen = {name: await opened(url, everybody, None, rules[name]) for name in CURATED}
+    await chosen["real"].set_weights()  # so that neighbours count in what the rules rank
+    product = await opened(url, None, reasoning, "overlap")
+    return _Layers(chosen, product, await opened(private, Sharing.private(), reasoning, "overlap"))
 
 
 def drawn(steps: Sequence[Step], users: int, seed: int) -> frozenset[int]:
@@ -144,13 +197,12 @@ class _Desk:
         self,
         data: DataSet,
         names: Mapping[int, Entity],
-        plain: AsyncCollabLayer,
-        full: AsyncCollabLayer,
+        layers: _Layers,
         seed: int,
         total: int,
         progress: Progress | None,
     ) -> None:
-        self.data, self.names, self.plain, self.full = data, names, plain, full
+        self.data, self.names, self.layers = data, names, layers
         self.random = random.Random(seed)
         self.total, self.done, self.progress = total, 0, progress
 
@@ -160,9 +212,12 @@ class _Desk:
         target = str(self.names[items[0]])
         self.random.shuffle(items)
         names = [str(self.names[item]) for item in items]
-        by_rules = await self.plain.rank(user, names)
-        product = await self.full.rank(user, names)
-        facets, usage = await self._facets(user)
+        by_rules = await self.layers.real.rank(user, names)
+        product = await self.layers.product.rank(user, names)
+        no_read = await self.layers.alone.rank(user, names)
+        told = {name: await _facets_of(layer, user) for name, layer in self.layers.chosen.items()}
+        facets = {name: facets for name, (facets, _) in told.items()}
+        facets["no_write"] = [facet for facet in facets["real"] if facet.kind is not FacetKind.UPDATE]
         self.done += 1
         if self.progress is not None:
             self.progress("asking", self.done, self.total)
@@ -174,15 +229,17 @@ class _Desk:
             target=names.index(target),
             rules=[str(one) for one in by_rules.entities].index(target) + 1,
             product=[str(one) for one in product.entities].index(target) + 1,
-            usage=[*product.usage, *usage],
+            no_read=[str(one) for one in no_read.entities].index(target) + 1,
+            usage=[*product.usage, *told["real"][1]],
         )
 
-    async def _facets(self, user: str) -> tuple[Sequence[Facet], Sequence[Usage]]:
-        try:
-            memory = await self.plain.context(user, budget_tokens=FACET_TOKENS)
-        except UnknownIdError:
-            return (), ()
-        return memory.facets, memory.usage
+
+async def _facets_of(layer: AsyncCollabLayer, user: str) -> tuple[Sequence[Facet], Sequence[Usage]]:
+    try:
+        memory = await layer.context(user, budget_tokens=FACET_TOKENS)
+    except UnknownIdError:
+        return (), ()
+    return memory.facets, memory.usage
 
 
 async def _asked(
@@ -208,17 +265,17 @@ async def _asked(
 
 
 def _facets(cases: Sequence[_Case], at: int, variant: str) -> Sequence[Facet]:
-    """This user's facets, the next user's, filler in the same number, or none."""
-    if variant == "real":
-        return cases[at].facets
+    """What stands in the place of this user's facets."""
     if variant == "shuffled":
-        return cases[(at + 1) % len(cases)].facets
+        return cases[(at + 1) % len(cases)].facets["real"]
     if variant == "empty":
         return ()
-    return [
-        facet.model_copy(update={"text": _FILLER[place % len(_FILLER)], "evidence": ()})
-        for place, facet in enumerate(cases[at].facets)
-    ]
+    if variant == "lorem":
+        return [
+            facet.model_copy(update={"text": _FILLER[place % len(_FILLER)], "evidence": ()})
+            for place, facet in enumerate(cases[at].facets["real"])
+        ]
+    return cases[at].facets[variant]
 
 
 def _place(case: _Case, scored: Mapping[int, Scored]) -> int:
@@ -236,13 +293,15 @@ def _rows(prefix: str, cases: Sequence[_Case], results: Mapping[str, Sequence[tu
     place = {variant: np.array([one for one, _, _ in found]) for variant, found in results.items()}
     place["rules"] = np.array([case.rules for case in cases])
     place["product"] = np.array([case.product for case in cases])
+    place["no_read"] = np.array([case.no_read for case in cases])
     rows = [Row(f"{prefix}.users", float(len(cases)), unit="users")]
     for who, found in place.items():
         rows.append(_row(f"{prefix}.{who}.h1", metrics.mean(metrics.hits(found), 0)))
         rows.append(_row(f"{prefix}.{who}.n5", metrics.mean(metrics.ndcg(found), 0)))
-    for other in ("shuffled", "lorem", "empty"):
-        gain = metrics.ndcg(place["real"]) - metrics.ndcg(place[other])
-        rows.append(replace(_row(f"{prefix}.real_minus_{other}.n5", metrics.mean(gain, 0)), unit="difference"))
+    for whole, others in (("real", VARIANTS[1:]), ("product", ("no_read",))):
+        for other in others:
+            gain = metrics.ndcg(place[whole]) - metrics.ndcg(place[other])
+            rows.append(replace(_row(f"{prefix}.{whole}_minus_{other}.n5", metrics.mean(gain, 0)), unit="difference"))
     for variant, found in results.items():
         rows += _cost_rows(f"{prefix}.{variant}", [usage for _, usage, _ in found])
         rows.append(Row(f"{prefix}.{variant}.answered", float(np.mean([good for _, _, good in found]))))

@@ -108,9 +108,7 @@ def table(name: str, text: str, columns: Sequence[str]) -> Iterator[tuple[int, d
             raise DataSetError(f"`{name}` has the column {short(twice)} twice")
         missing = [column for column in columns if column not in heads]
         if missing:
-            raise DataSetError(
-                f"`{name}` has no column {', '.join(missing)}; it has {short(', '.join(heads), 200)}"
-            )
+            raise DataSetError(f"`{name}` has no column {', '.join(missing)}; it has {short(', '.join(heads), 200)}")
         count = 0
         for row in reader:
             if None in row or any(value is None for value in row.values()):  # pyright: ignore[reportUnnecessaryComparison, reportUnnecessaryContains]

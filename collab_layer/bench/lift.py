@@ -45,8 +45,8 @@ _LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
 Progress = Callable[[str, int, int], None]
 
 
-class Layer(Protocol):
-    """What the benchmark needs of a layer; `AsyncCollabLayer` has it."""
+class Hears(Protocol):
+    """What a history is told to."""
 
     async def observe(self, actor: Sequence[Interaction], /) -> list[str]:
         """Record what happened."""
@@ -55,6 +55,10 @@ class Layer(Protocol):
     async def drain(self) -> int:
         """Wait for the work behind it."""
         ...
+
+
+class Layer(Hears, Protocol):
+    """What the benchmark needs of a layer; `AsyncCollabLayer` has it."""
 
     async def rebuild(self) -> object:
         """Make the edges between things anew."""
@@ -161,7 +165,7 @@ async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Prog
 
 
 async def replay(
-    layer: Layer,
+    layer: Hears,
     data: DataSet,
     steps: Sequence[Step],
     progress: Progress | None = None,
@@ -191,7 +195,7 @@ async def replay(
             yield trial
 
 
-async def _describe(layer: Layer, data: DataSet, tell: Progress, called: Callable[[int], Entity]) -> None:
+async def _describe(layer: Hears, data: DataSet, tell: Progress, called: Callable[[int], Entity]) -> None:
     items = sorted({event.item for held in data.histories.values() for event in held})
     for start in range(0, len(items), BATCH):
         part = items[start : start + BATCH]
@@ -219,4 +223,4 @@ def _silent(what: str, done: int, total: int) -> None:
     return None
 
 
-__all__ = ["Layer", "Progress", "ask", "measure", "prepared", "replay", "run"]
+__all__ = ["Hears", "Layer", "Progress", "ask", "measure", "prepared", "replay", "run"]

@@ -63,6 +63,7 @@ async def measure(
     with tempfile.TemporaryDirectory(prefix="collab-attacks-") as name:
         honest = Path(name) / "honest.db"
         async with await _opened(honest) as layer:
+            await layer.set_weights()  # so that neighbours count: behind a shut gate nothing could be pushed
             await layer.observe(list(crowd.notes))
             await layer.drain()
             calm = await _use(layer, crowd)
@@ -140,7 +141,7 @@ def _lines(memory: CollabMemory) -> Sequence[str]:
 
 
 async def _opened(path: Path) -> AsyncCollabLayer:
-    settings = Settings(worker=False, consolidate_hour_utc=None)
+    settings = Settings(worker=False, consolidate_hour_utc=None, holdout=0.0)
     return await AsyncCollabLayer.open(str(path), sharing=Sharing.within_tenant("records"), settings=settings)
 
 

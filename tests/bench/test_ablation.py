@@ -12,6 +12,7 @@ from collab_layer.bench import ablation
 from collab_layer.errors import DataSetError, ModelDownError
 from collab_layer.surface.cli.main import main
 from collab_layer.testing import ScriptedModel
+from collab_layer.testing.openai_server import FakeOpenAI, completion
 
 CANDIDATE = re.compile(r'^(c\d+) "(.*?)"', re.MULTILINE)
 
@@ -48,7 +49,7 @@ def blind():
 def test_a_model_that_ignores_facets_gains_nothing_by_them(sequences):
     _, rows = run(sequences, blind())
     assert rows["ml1m.pop9.real_minus_empty.n5"] == 0
-    assert rows["ml1m.pop9.real.h1"] == rows["ml1m.pop9.shuffled.h1"] == rows["ml1m.pop9.lorem.h1"]
+    assert len({rows[f"ml1m.pop9.{variant}.h1"] for variant in ablation.VARIANTS}) == 1
 
 
 def test_a_model_that_reads_facets_differs_with_them(sequences):
@@ -60,6 +61,33 @@ def test_a_model_that_reads_facets_differs_with_them(sequences):
     assert rows["ml1m.pop9.real.tokens_in_per_user"] > 300
     assert rows["ml1m.pop9.product.calls_per_user"] == 1
     assert report.data_sha256
+
+
+def test_every_part_of_the_work_can_be_left_out(sequences):
+    model = reader()
+    _, rows = run(sequences, model)
+    for variant in ("uncurated", "generic", "no_write"):
+        assert f"ml1m.pop9.real_minus_{variant}.n5" in rows
+    assert rows["ml1m.pop9.real.n5"] != rows["ml1m.pop9.uncurated.n5"]
+    assert rows["ml1m.pop9.product_minus_no_read.n5"] == pytest.approx(
+        rows["ml1m.pop9.product.n5"] - rows["ml1m.pop9.no_read.n5"]
+    )
+
+
+def test_a_model_behind_an_openai_compatible_address_goes_through_every_variant(sequences, monkeypatch, capsys):
+    """What a user has: `--reasoning-model openai:…` with an address of its own."""
+
+    scores = [{"id": f"c{at}", "score": 50 - at} for at in range(1, 11)]
+    with FakeOpenAI() as server:
+        server.will(completion(json.dumps({"scores": scores})))
+        monkeypatch.setenv("COLLAB_REASONING_BASE_URL", server.url)
+        monkeypatch.setenv("COLLAB_REASONING_API_KEY", "none")
+        command = ["bench", "lift", "--data", str(sequences), "--users", "3", "--json"]
+        assert main([*command, "--reasoning-model", "openai:small"]) == 0
+        rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
+        assert len(server.requests) == 3 * (len(ablation.VARIANTS) + 2)
+    assert all(rows[f"ml1m.pop9.{variant}.answered"] == 1 for variant in ablation.VARIANTS)
+    assert rows["ml1m.pop9.real.tokens_in_per_user"] == 11
 
 
 def test_the_same_seed_gives_the_same_figures(sequences):
