@@ -150,7 +150,8 @@ def _due(connection: Connection, tenant: str, now: int) -> bool:
     if last.at and item_edges.load(connection, tenant) is None:  # an erasure took them
         return True
     i = interactions.c
-    before = last.at or connection.execute(select(func.min(i.recorded_at)).where(i.tenant == tenant)).scalar() or now
+    first = select(i.recorded_at).where(i.tenant == tenant).order_by(i.id).limit(1)
+    before = last.at or connection.execute(first).scalar() or now
     wanted = 1 if now >= before + DAY else max(NEW, round(SHARE * last.seen))
     some = select(i.id).where(i.tenant == tenant, i.id > last.through).limit(wanted).subquery()
     return connection.execute(select(func.count()).select_from(some)).scalar_one() >= wanted
