@@ -130,3 +130,12 @@ def test_the_planner_reads_one_nodes_deltas_and_not_the_whole_table(sqlite_url):
     database.dispose()
     assert "ix_edges_delta (tenant=? AND src=?)" in plan
     assert "term=?" in postings
+
+
+def test_every_key_and_every_index_begins_with_the_tenant():
+    """What a database distributed by tenant asks for; see docs/scaling.md."""
+    for table in metadata.tables.values():
+        assert next(iter(table.primary_key.columns)).name == "tenant", table.name
+        for index in table.indexes:
+            assert next(iter(index.columns)).name == "tenant", index.name
+        assert not table.foreign_keys
