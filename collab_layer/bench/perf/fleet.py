@@ -1,10 +1,11 @@
 """Several worker processes on one database against one: how much sooner the same work is done.
 
 In:   an empty database, how many workers.
-Out:  rows `perf.fleet.<waits|computes>.<n>_workers.<figure>`, and their ratio.
+Out:  rows `perf.fleet.<kind>.<n>_workers.<figure>`, and their ratio.
 
-Where a job waits, it waits for a stand-in of a model, 200 ms, while nothing is computed. Starting the processes is not
-counted; from then on the wall is, since that is what a second worker is for.
+`waits`: each job waits for a stand-in of a model, 200 ms, while nothing is computed. `computes`: no job waits.
+`computes_apart`: the same work in as many tenants as there are workers. Starting the processes is not counted; from
+then on the wall is, since that is what a second worker is for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from typing import Any
@@ -42,22 +43,51 @@ class SlowModel:
 
     name = "slow"
 
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+
     async def complete(self, prompt: Prompt, reply: type[Reply], /) -> Answered[Reply]:
         """An empty reply, after a while."""
-        await asyncio.sleep(WAIT_S)
+        await asyncio.sleep(self._wait_s)
         value = reply.model_validate({"updates": []})
         return Answered(value, Usage(model=self.name, input_tokens=prompt.tokens, output_tokens=1))
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What the workers do.
+
+    Attributes:
+        name: As in the rows.
+        wait_s: How long each job waits for a model; 0 asks none.
+        apart: Each worker begins with a tenant of its own.
+        bar: For the ratio of `AT` workers on PostgreSQL.
+    """
+
+    name: str
+    wait_s: float
+    apart: bool = False
+    bar: float | None = None
+
+
+KINDS = (
+    Kind("waits", WAIT_S, bar=WAITS_BAR),
+    Kind("computes", 0.0, bar=COMPUTES_BAR),
+    Kind("computes_apart", 0.0, apart=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class _Case:
     url: str
-    tenant: str
-    waits: bool
+    tenants: tuple[str, ...]
+    wait_s: float
     workers: int
 
 
-def measure(url: str, workers: int, seed: int, tell: Tell, *, jobs: int = JOBS) -> Iterator[Row]:
+def measure(
+    url: str, workers: int, seed: int, tell: Tell, *, jobs: int = JOBS, kinds: Sequence[Kind] = KINDS
+) -> Iterator[Row]:
     """Rows for one worker and for `workers`, and the ratio; bars hold for 4 workers on PostgreSQL.
 
     Args:
@@ -66,32 +96,34 @@ def measure(url: str, workers: int, seed: int, tell: Tell, *, jobs: int = JOBS) 
         seed: Of the notes.
         tell: Progress.
         jobs: How much there is to do each time.
+        kinds: What the workers do.
     """
-    done = 0
-    for kind, waits, bar in (("waits", True, WAITS_BAR), ("computes", False, COMPUTES_BAR)):
+    judged = workers == AT and "://" in url and not url.startswith("sqlite")
+    for done, kind in enumerate(kinds):
         pace: list[float] = []
         for count in (1, workers):
-            case = _Case(url, f"fleet-{kind}-{count}", waits, count)
-            asyncio.run(_fill(case, seed, jobs))
-            pace.append(jobs / _run(case))
-            name = f"perf.fleet.{kind}.{count}_worker{'s' if count > 1 else ''}"
+            names = tuple(f"fleet-{kind.name}-{count}-{at}" for at in range(workers if kind.apart else 1))
+            case = _Case(url, names, kind.wait_s, count)
+            asyncio.run(_fill(case, seed, jobs // len(names)))
+            pace.append(jobs // len(names) * len(names) / _run(case))
+            name = f"perf.fleet.{kind.name}.{count}_worker{'s' if count > 1 else ''}"
             yield Row(f"{name}.jobs_per_s", pace[-1], unit="1/s")
-            done += 1
-            tell("fleet", done, 4)
-        ratio = Row(f"perf.fleet.{kind}.{workers}_workers.ratio", pace[1] / pace[0], unit="x")
-        yield ratio.against(">=", bar) if workers == AT and "://" in url and not url.startswith("sqlite") else ratio
+        ratio = Row(f"perf.fleet.{kind.name}.{workers}_workers.ratio", pace[1] / pace[0], unit="x")
+        yield ratio if kind.bar is None or not judged else ratio.against(">=", kind.bar)
+        tell("fleet", done + 1, len(kinds))
 
 
 async def _fill(case: _Case, seed: int, jobs: int) -> None:
     """As many notes before, worked off, so that there is something to compute."""
     writer = Writer(seed)
-    async with await AsyncCollabLayer.open(
-        case.url, tenant=case.tenant, settings=_QUIET, sharing=Sharing.within_tenant("records")
-    ) as layer:
-        for told in range(2):
-            await layer.observe([_note(writer, at) for at in range(jobs)])
-            if not told:
-                await layer.drain()
+    for tenant in case.tenants:
+        async with await AsyncCollabLayer.open(
+            case.url, tenant=tenant, settings=_QUIET, sharing=Sharing.within_tenant("records")
+        ) as layer:
+            for told in range(2):
+                await layer.observe([_note(writer, at) for at in range(jobs)])
+                if not told:
+                    await layer.drain()
 
 
 def _note(writer: Writer, at: int) -> Interaction:
@@ -104,7 +136,7 @@ def _run(case: _Case) -> float:
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(case.workers + 1)
     ended: Any = spawn.Queue()
-    processes = [spawn.Process(target=_work, args=(case, ready, ended)) for _ in range(case.workers)]
+    processes = [spawn.Process(target=_work, args=(case, at, ready, ended)) for at in range(case.workers)]
     for process in processes:
         process.start()
     try:
@@ -119,20 +151,19 @@ def _run(case: _Case) -> float:
             process.kill()
 
 
-def _work(case: _Case, ready: Barrier, ended: Any) -> None:
-    asyncio.run(_drain(case, ready))
+def _work(case: _Case, number: int, ready: Barrier, ended: Any) -> None:
+    asyncio.run(_drain(case, number, ready))
     ended.put(True)
 
 
-async def _drain(case: _Case, ready: Barrier) -> None:
+async def _drain(case: _Case, number: int, ready: Barrier) -> None:
     settings = _QUIET.model_copy(update={"trigger": "eager"})
-    model = SlowModel() if case.waits else None
-    async with await AsyncCollabLayer.open(
-        case.url, tenant=case.tenant, settings=settings, memory_model=model
-    ) as layer:
+    model = SlowModel(case.wait_s) if case.wait_s else None
+    async with await AsyncCollabLayer.open(case.url, settings=settings, memory_model=model) as layer:
         await layer.health()  # connections are open, and what is known is read
         await asyncio.to_thread(ready.wait, PATIENCE_S)
-        await layer.drain()
+        for at in range(len(case.tenants)):
+            await layer.for_tenant(case.tenants[(number + at) % len(case.tenants)]).drain()
 
 
-__all__ = ["SlowModel", "measure"]
+__all__ = ["KINDS", "Kind", "SlowModel", "measure"]

@@ -39,7 +39,7 @@ from collab_layer.types.scope import Sharing
 SHORTEST_S, STEADY_S = 10.0, 120.0
 """Seconds of the shortest run, and of the shortest one in which growth says anything: before, it only fills."""
 TENANT = "soak"
-EACH, OWNERS, THINGS = 40, 30, 60
+EACH, OWNERS, THINGS = 40, 12, 60
 """Interactions of an owner, owners that are there at once, things."""
 OBSERVERS, READERS, WORKERS = 3, 2, 2
 PAUSE_S = 0.05
