@@ -47,9 +47,11 @@ async def forget(tools: Tools, scope: Scope, what: Entity | MemoryRef | str, *, 
         UnknownIdError: Nothing is known under it.
         NotPermittedError: The acting principal is not whose it is.
     """
+    await tools.in_thread(tools.log.flush)  # or it would write the name of who was told something just now
     id_ = await tools.in_thread(_forget, tools, scope, what, source)
     if source:
         await sources.erase(tools, scope.tenant)
+    await tools.in_thread(scrub.at_once, tools)
     return await tools.in_thread(attest.signed, tools, scope.tenant, id_)
 
 
@@ -71,7 +73,9 @@ async def forget_influence(tools: Tools, scope: Scope, entity: Entity, *, block:
 
 def forget_card(tools: Tools, tenant: str, id_: str, first: Callable[[Connection], None]) -> ErasureReceipt:
     """Erase a card after `first`, which may refuse, in one transaction. Blocking."""
-    return attest.signed(tools, tenant, _forget(tools, Scope(tenant=tenant), id_, False, first))
+    receipt = _forget(tools, Scope(tenant=tenant), id_, False, first)
+    scrub.at_once(tools)
+    return attest.signed(tools, tenant, receipt)
 
 
 def forget_cards(tools: Tools, tenant: str, backend: str, native_ids: Sequence[str]) -> int:
@@ -114,9 +118,9 @@ def _forget(
                 raise
         mine = None if scope.principal is None else _mine(connection, scope)
         owed, unable = sources.owed(tools, tenant, what, removed, mine) if source else ([], [])
-        id_ = attest.issue(connection, tools, tenant, subject, removed, owed=owed, unable=unable, generation=generation)
-    scrub.at_once(tools)
-    return id_
+        return attest.issue(
+            connection, tools, tenant, subject, removed, owed=owed, unable=unable, generation=generation
+        )
 
 
 def _influence(tools: Tools, scope: Scope, entity: Entity, block: bool) -> ErasureReceipt:

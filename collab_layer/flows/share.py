@@ -51,7 +51,7 @@ async def grant(
 async def revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
     """End a grant; texts that nobody else may read any more are dropped in the same commit.
 
-    So is what quotes the owner to those who may no longer read it; copies of it in stores are taken back.
+    So is whatever holds words of the owner for those who may no longer read it; copies in stores are taken back.
 
     Raises:
         UnknownIdError: No such grant is in force.
@@ -132,9 +132,11 @@ def _grant(
             now=now,
         )
         note(connection, scope, id_, "deny" if denied else "grant", grant_id, now)
-        _adjust_texts(connection, scope.tenant, id_, before, now)
+        lost = _adjust_texts(connection, scope.tenant, id_, before, now)
         if denied:
-            _withdraw(tools, connection, scope.tenant, id_, now, Removed())
+            _close(tools, connection, scope.tenant, id_, lost, now)
+    if denied:
+        scrub.at_once(tools)
     return Grant(id=grant_id, owner=owner, to=to, level=level, purpose=purpose, until=until, denied=denied)
 
 
@@ -223,9 +225,7 @@ def texts_anew(tools: Tools, connection: Connection, tenant: str, now: int) -> N
     owners = policy.owners_with_cards(connection, tenant)
     for owner in owners:
         if policy.shared(connection, tenant, owner, now) < Level.RECORDS:
-            _, rev = names.bump(connection, tenant)
-            policy.drop_texts(connection, tenant, owner, rev)
-            _withdraw(tools, connection, tenant, owner, now, Removed())
+            _close(tools, connection, tenant, owner, _texts_gone(connection, tenant, owner), now)
     outbox.queue_refresh(connection, tenant, owners)
 
 
@@ -241,12 +241,12 @@ def _lapse(tools: Tools, tenant: str) -> int:
             policy.close(connection, tenant, id_, now)
             if owner is None:
                 merged.split(connection, tenant, None)
-            else:
-                _withdraw(tools, connection, tenant, owner, now, Removed())
-            if owner is not None and policy.shared(connection, tenant, owner, now) < Level.RECORDS:
-                _, rev = names.bump(connection, tenant)
-                policy.drop_texts(connection, tenant, owner, rev)
+                continue
+            lost: list[int] = []
+            if policy.shared(connection, tenant, owner, now) < Level.RECORDS:
+                lost = _texts_gone(connection, tenant, owner)
                 outbox.disturb(connection, tenant, owner)
+            _close(tools, connection, tenant, owner, lost, now)
         if over:
             notices_gone(connection, tenant, over)
             receipts.await_file(connection, tenant)
@@ -261,25 +261,41 @@ def _adjust_texts(connection: Connection, tenant: str, owner: int, before: Level
     if after >= Level.RECORDS > before:
         outbox.queue_refresh(connection, tenant, [owner])
     elif before >= Level.RECORDS > after:
-        _, rev = names.bump(connection, tenant)
-        return policy.drop_texts(connection, tenant, owner, rev)
+        return _texts_gone(connection, tenant, owner)
     return []
 
 
+def _texts_gone(connection: Connection, tenant: str, owner: int) -> list[int]:
+    """Drop the words of an owner's cards: of which."""
+    _, rev = names.bump(connection, tenant)
+    return policy.drop_texts(connection, tenant, owner, rev)
+
+
+def _close(tools: Tools, connection: Connection, tenant: str, owner: int, lost: Sequence[int], now: int) -> None:
+    """As `_withdraw`, where nobody gets a receipt; words of these cards are lost too."""
+    removed = Removed()
+    _withdraw(tools, connection, tenant, owner, now, removed)
+    if lost or removed.rows:
+        receipts.await_file(connection, tenant)
+
+
 def _withdraw(tools: Tools, connection: Connection, tenant: str, owner: int, now: int, removed: Removed) -> None:
-    """Take back what its readers may no longer have of an owner: quotes are erased, copies in stores are fetched."""
+    """Take back what its readers may no longer have of an owner; copies in stores are fetched.
+
+    Whatever holds its words is erased. What is distilled of a crowd is hidden: it is nobody's words.
+    """
     merged.split(connection, tenant, owner)  # what others said of it stays readable
     of_owner = policy.rows(connection, tenant, now, owner)
     called = names.Called(connection, tenant)
     levels: dict[int, Level] = {}
-    quotes, copies = list[str](), list[str]()
+    words, copies = list[str](), list[str]()
     for item, reader, level, kind in derived.resting_on(connection, tenant, owner):
         if reader not in levels:
             levels[reader] = _level(tools, connection, tenant, reader, owner, of_owner, called, now)
         if levels[reader] < level:
-            anew = level >= Level.RECORDS and kind is not FacetKind.UPDATE  # made again where it may be read again
-            (quotes if anew else copies).append(item)
-    withdrawn(connection, tenant, owner, quotes, removed)
+            distilled = level < Level.RECORDS and kind is not FacetKind.UPDATE
+            (copies if distilled else words).append(item)
+    withdrawn(connection, tenant, owner, words, removed)
     if merged.retract(connection, tenant, copies):
         removed.name("derived", copies)
 

@@ -9,6 +9,7 @@ Never erases what somebody else told of too, where a principal asks.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 
 from sqlalchemy import select
@@ -27,7 +28,7 @@ log = logging.getLogger("collab_layer")
 
 BATCH = 100
 ROUNDS = 3
-"""Times that an owner is listed again: a store may show what was just erased for a moment."""
+"""Times that an owner is listed: a store may show what was just erased for a moment."""
 
 
 def may_lie_there(tools: Tools, tenant: str, what: Entity | MemoryRef | str) -> bool:
@@ -64,43 +65,33 @@ async def erase(tools: Tools, tenant: str) -> int:
     done = 0
     for store in tools.stores_of(tenant):
         if Can.ERASE in store.can and isinstance(store, Erases):
+            listed: Counter[str] = Counter()
             try:
-                while some := await _some(tools, tenant, store):
+                while some := await _some(tools, tenant, store, listed):
                     done += some
             except BackendError as error:
                 log.warning("erasing at `%s` waits: %s", store.name, error.why)
     return done
 
 
-async def _some(tools: Tools, tenant: str, store: Erases) -> int:
+async def _some(tools: Tools, tenant: str, store: Erases, listed: Counter[str]) -> int:
+    """Erase records that are owed; where there are none left, name those of an owner."""
     rows = await tools.in_thread(_owed, tools, tenant, store.name)
     if not rows:
         return 0
     refs = [MemoryRef(backend=store.name, id=row.ref) for row in rows if row.kind == ERASE]
     if refs:
-        rows = [row for row in rows if row.kind == ERASE]
         partly = await _erased(store, refs)
+        await tools.in_thread(_settle, tools, tenant, [row for row in rows if row.kind == ERASE], refs, partly)
+        return len(refs)
+    owner = rows[0]
+    held = await _listed(store, Entity.parse(owner.ref))
+    if held and listed[owner.ref] < ROUNDS:
+        listed[owner.ref] += 1
+        await tools.in_thread(_name, tools, tenant, owner, held)
     else:
-        rows = rows[:1]
-        refs, partly = await _erase_owner(store, Entity.parse(rows[0].ref))
-    await tools.in_thread(_settle, tools, tenant, rows, refs, partly)
-    return len(rows)
-
-
-async def _erase_owner(store: Erases, owner: Entity) -> tuple[list[MemoryRef], bool]:
-    """Erase all that a store lists of an owner, until it lists nothing more; which, and whether it keeps any of it."""
-    gone: dict[str, MemoryRef] = {}
-    partly = False
-    for _ in range(ROUNDS):
-        held = await _listed(store, owner)
-        if not held:
-            return list(gone.values()), partly
-        gone.update((ref.id, ref) for ref in held)
-        for start in range(0, len(held), BATCH):
-            partly |= await _erased(store, held[start : start + BATCH])
-        if partly:
-            break
-    return list(gone.values()), partly or bool(await _listed(store, owner))
+        await tools.in_thread(_settle, tools, tenant, [owner], [], bool(held))
+    return 1
 
 
 async def _listed(store: Erases, owner: Entity) -> list[MemoryRef]:
@@ -129,6 +120,12 @@ def _owed(tools: Tools, tenant: str, store: str) -> list[Owed]:
         return receipts.owed(connection, tenant, store, BATCH)
 
 
+def _name(tools: Tools, tenant: str, owner: Owed, held: Sequence[MemoryRef]) -> None:
+    """An owner's records by their ids, before any is erased: a store that breaks off may list it no more."""
+    with tools.store.database.write() as connection:
+        receipts.await_each(connection, tenant, owner, [ref.id for ref in held])
+
+
 def _settle(tools: Tools, tenant: str, rows: Sequence[Owed], refs: Sequence[MemoryRef], partly: bool) -> None:
     """Note it, and remove what was read again from the store before it was erased there."""
     i, refs_of = interactions.c, [ref.id for ref in refs]
@@ -138,7 +135,7 @@ def _settle(tools: Tools, tenant: str, rows: Sequence[Owed], refs: Sequence[Memo
         if back:
             fence(connection, tenant)
             interactions_gone(connection, tools.store.adjacency, tenant, back, Removed(), tools.now())
-            receipts.await_file(connection, tenant, receipts.waiting_for(connection, tenant, rows))
+        receipts.await_file(connection, tenant, receipts.waiting_for(connection, tenant, rows))  # they hold names
         receipts.erased(connection, tenant, rows, partly=partly)
 
 

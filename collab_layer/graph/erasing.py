@@ -234,10 +234,14 @@ def influence_gone(connection: Connection, tenant: str, id_: int, removed: Remov
 
 
 def withdrawn(connection: Connection, tenant: str, owner: int, rests: Sequence[str], removed: Removed) -> None:
-    """Remove items that rest on an owner whom their readers may no longer quote, with what rests on them."""
+    """Remove items that rest on an owner whom their readers may no longer quote, with what rests on them.
+
+    Others' records that a model had read together with the owner's are read again when they next recur.
+    """
     items = sorted({*rests, *derived_rows.descendants(connection, tenant, rests)})
     if items:
         removed.name("derived", items)
+        considered.drop(connection, tenant, _read_with(connection, tenant, items, owner))
         bump(connection, tenant)
         removed.add("derived", derived_rows.drop(connection, tenant, items, frozenset([owner])))
 

@@ -200,7 +200,6 @@ def owners_with_cards(connection: Connection, tenant: str) -> list[int]:
 
 
 def raise_version(connection: Connection, tenant: str) -> None:
-    """Who may read or is counted has changed: every answer that is kept is made anew."""
     """Have every answer kept in memory, in every process, looked at anew: who may read what has changed."""
     connection.execute(update(tenants).where(tenants.c.tenant == tenant).values(policy=tenants.c.policy + 1))
 

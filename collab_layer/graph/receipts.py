@@ -61,6 +61,16 @@ def await_erasure(connection: Connection, tenant: str, id_: str, owed: Iterable[
         connection.execute(insert(awaiting), rows)
 
 
+def await_each(connection: Connection, tenant: str, owner: Owed, refs: Iterable[str]) -> None:
+    """Have whatever waits for an owner at a store wait for these records of it too."""
+    rows = [
+        {"tenant": tenant, "receipt": id_, "kind": ERASE, "backend": owner.backend, "ref": ref}
+        for id_ in sorted(waiting_for(connection, tenant, [owner]))
+        for ref in refs
+    ]
+    upsert(connection, awaiting, rows)
+
+
 def await_file(connection: Connection, tenant: str, ids: Iterable[str] = ()) -> None:
     """Have receipts wait until no byte of our file is left of what is erased (SQLite).
 
@@ -112,9 +122,11 @@ def erased(connection: Connection, tenant: str, done: Sequence[Owed], *, partly:
     """Note that a store erased these, or all that it can of them."""
     a = awaiting.c
     for one in done:
-        mine = (a.tenant == tenant) & (a.kind == one.kind) & (a.backend == one.backend) & (a.ref == one.ref)
+        same = (a.tenant == tenant) & (a.backend == one.backend) & (a.ref == one.ref)
+        mine, kept = same & (a.kind == one.kind), f"{PARTLY}-{one.kind}"
         if partly:
-            connection.execute(update(awaiting).where(mine).values(kind=f"{PARTLY}-{one.kind}"))
+            connection.execute(delete(awaiting).where(same, a.kind == kept))
+            connection.execute(update(awaiting).where(mine).values(kind=kept))
         else:
             connection.execute(delete(awaiting).where(mine))
 

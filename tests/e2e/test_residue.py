@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,12 +15,14 @@ from collab_layer.errors import StoreFullError
 from collab_layer.flows import scrub
 from collab_layer.graph.engine import Database
 from collab_layer.receipts import verify_receipt
+from collab_layer.testing.clock import FixedClock
+from collab_layer.testing.memory import InMemoryBackend
 
 SECRET = "zanzibarpassphrase"
 
 
-def residue(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if SECRET.encode() in path.read_bytes().lower()]
+def residue(folder: Path, words: str = SECRET) -> list[str]:
+    return [path.name for path in folder.iterdir() if words.encode() in path.read_bytes().lower()]
 
 
 @pytest.fixture
@@ -64,6 +68,74 @@ def test_the_log_of_what_was_told_and_the_receipt_hold_nothing_of_them(layer, tm
     layer.drain()
     layer.close()
     assert residue(tmp_path) == []
+
+
+SAID = "called the worm after a street"
+
+
+@pytest.fixture
+def clock():
+    return FixedClock()
+
+
+@pytest.fixture
+def told(sqlite_url, clock):
+    """Cat, who may read Dan's records, was told by an update what he keeps in a store."""
+    store, alone = InMemoryBackend(clock=clock), Settings(worker=False)
+    with CollabLayer.open(sqlite_url, settings=alone, backends=[store], clock=clock) as opened:
+        for who in ("user:cat", "user:dan"):
+            for n in range(6):
+                opened.observe(who, f"item:{n}", verb="liked")
+        grant = opened.grant("user:dan", "user:cat", "records", until=clock() + timedelta(days=2))
+        opened.drain()
+        store.add("user:dan", f"We {SAID}", links=["item:1"])
+        opened.reconcile(store)
+        opened.drain()
+        opened.context("user:cat", SAID)
+        yield opened, grant.id
+
+
+def updates(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "collab.db")) as connection:
+        query = "SELECT count(*) FROM derived WHERE kind = 'update' AND text LIKE ?"
+        return connection.execute(query, [f"%{SAID}%"]).fetchone()[0]
+
+
+def test_words_that_only_a_grant_let_us_keep_leave_the_files_when_it_is_revoked(told, tmp_path):
+    layer, grant = told
+    assert updates(tmp_path) == 1
+    assert residue(tmp_path, SAID) != []
+    receipt = layer.revoke(grant)
+    assert (receipt.status, receipt.removed["texts"]) == ("complete", 1)
+    assert receipt.removed["derived"] >= 1
+    assert residue(tmp_path, SAID) == []
+
+
+def test_and_when_their_owner_opts_out(told, tmp_path):
+    layer, _ = told
+    layer.opt_out("user:dan")
+    assert residue(tmp_path, SAID) == []
+
+
+def test_and_when_the_grant_runs_out(told, tmp_path, clock):
+    layer, _ = told
+    clock.advance(days=3)
+    layer.drain()
+    assert residue(tmp_path, SAID) == []
+
+
+def test_and_when_a_policy_allows_no_more_than_facets(told, tmp_path):
+    layer, _ = told
+    layer.set_policy(level="facets")
+    layer.drain()
+    assert residue(tmp_path, SAID) == []
+
+
+def test_what_others_may_still_be_told_stays(told, tmp_path):
+    layer, grant = told
+    layer.grant("user:dan", "tenant", "records")
+    layer.revoke(grant)
+    assert updates(tmp_path) == 1
 
 
 def test_what_was_held_back_and_dropped_leaves_the_files(layer, tmp_path):

@@ -56,6 +56,19 @@ def test_an_answer_with_nothing_of_others_is_no_row(layer):
     assert layer.injections() == []
 
 
+def test_who_is_known_by_an_answer_alone_is_forgotten_before_its_name_is_written(shared):
+    def known():
+        shared.injections()
+        with shared._layer._core.tools.store.database.read() as connection:
+            return set(connection.execute(select(entities.c.name)).scalars())
+
+    assert shared.context("agent:lurker", ASK).facets
+    assert shared.forget("agent:lurker").removed["entities"] == 1
+    assert "agent:lurker" not in known()
+    assert shared.context("agent:lurker", ASK).facets
+    assert "agent:lurker" in known(), "who asks again is known again"
+
+
 def test_rankings_and_answers_are_one_row_each(layer):
     for who in ("user:a", "user:b"):
         for n in range(6):

@@ -9,13 +9,34 @@ import pytest
 
 from collab_layer import CollabLayer, Entity, MemoryRef
 from collab_layer.config import Settings
-from collab_layer.errors import ErasedPartlyError, NotPermittedError, UnknownIdError
+from collab_layer.errors import BackendDownError, ErasedPartlyError, NotPermittedError, UnknownIdError
 from collab_layer.ports.backend import Can
 from collab_layer.receipts import verify_receipt
 from collab_layer.testing.memory import ABILITIES, InMemoryBackend
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 BY_HAND = Settings(worker=False)
+
+
+class Stuck(InMemoryBackend):
+    """Erases nothing, and says so."""
+
+    async def erase(self, refs, /):
+        raise ErasedPartlyError(self.name, "all of it is under a legal hold")
+
+
+class Breaks(InMemoryBackend):
+    """Breaks off once, when it lists nothing any more and has not finished."""
+
+    broken, asked = False, 0
+
+    async def erase(self, refs, /):
+        self.asked += 1
+        count = await super().erase(refs)
+        if not self.broken:
+            self.broken = True
+            raise BackendDownError(self.name, "its history is locked")
+        return count
 
 
 class Sticky(InMemoryBackend):
@@ -139,6 +160,26 @@ def test_a_store_that_keeps_something_is_named_as_such(layer):
     layer.drain()
     receipt = layer.forget("user:ann", source=True)
     assert (receipt.status, receipt.stores) == ("complete", {"sticky": "partly"})
+
+
+def test_so_is_one_that_still_lists_what_it_keeps(layer):
+    store = Stuck("stuck")
+    store.add("user:ann", "Ann keeps bees in Zanzibar")
+    layer.index(store)
+    layer.drain()
+    receipt = layer.forget("user:ann", source=True)
+    assert (receipt.status, receipt.stores) == ("complete", {"stuck": "partly"})
+
+
+def test_a_store_that_broke_off_is_asked_again_for_the_same_memories(layer):
+    store = Breaks("breaks")
+    store.add("user:ann", "Never told to the layer")
+    layer.attach(store)
+    first = layer.forget("user:ann", source=True)
+    assert (first.status, store.texts()) == ("pending", [])
+    layer.drain()
+    assert store.asked == 2, "though it lists them no more"
+    assert layer.receipt(first.id).stores == {"breaks": "erased"}
 
 
 def test_a_receipt_waits_for_its_own_copies_and_for_no_others(layer, clock):

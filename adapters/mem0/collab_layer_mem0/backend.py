@@ -52,7 +52,7 @@ class Mem0Backend:
         self._can = frozenset({Can.SEARCH, Can.WATCH, Can.EMBED})
         if self._store.provider in LISTS_ALL:
             self._can |= {Can.LIST_OWNERS}
-        if self._store.folder is not None:
+        if self._store.erases:
             self._can |= {Can.ERASE}
         if write:
             self._can |= {Can.WRITE}
@@ -65,7 +65,7 @@ class Mem0Backend:
 
     @property
     def can(self) -> frozenset[Can]:
-        """`LIST_OWNERS` only over vector stores known to list everything; `ERASE` over an embedded Chroma."""
+        """`LIST_OWNERS` and `ERASE` only over vector stores that are known to list, or to lose, everything."""
         return self._can
 
     @property

@@ -23,7 +23,7 @@ from mem0.configs.base import MemoryConfig
 from mem0.exceptions import AuthenticationError, MemoryNotFoundError, NetworkError, ValidationError
 
 from collab_layer.errors import BackendDownError, BackendError, BackendTimeoutError, CollabError, InputError
-from collab_layer_mem0.erasing import scrub_chroma, scrub_history, scrub_messages
+from collab_layer_mem0.erasing import SCRUBS, scrub_history, scrub_messages
 
 Kind = Literal["memory", "async_memory", "client", "async_client"]
 CLASSES: Mapping[Kind, type] = {
@@ -36,6 +36,8 @@ EVERYTHING = 1_000_000
 """`top_k` that means all; stores have no paging of their own."""
 LISTS_ALL = frozenset({"chroma", "faiss", "pgvector", "qdrant"})
 """Vector stores whose `list` without a filter is known to give every row."""
+_ELSEWHERE = ("host", "url", "api_key", "client")
+"""Settings of a vector store that say that its files are not here."""
 _UUID_KEYS = frozenset({"pgvector", "qdrant"})
 
 
@@ -139,10 +141,17 @@ class OssStore:
 
     @property
     def folder(self) -> Path | None:
-        """Where an embedded Chroma lies, whose files can be cleared of what was deleted; None for any other store."""
-        given = self._memory.config.vector_store.config
-        embedded = self.provider == "chroma" and not getattr(given, "host", None) and getattr(given, "path", None)
-        return Path(given.path) if embedded else None
+        """Where an embedded vector store lies, whose files can be cleared of what was deleted; None for any other."""
+        given, held = self._memory.config.vector_store.config, self._memory.vector_store
+        if self.provider not in SCRUBS or any(getattr(given, name, None) for name in _ELSEWHERE):
+            return None
+        path = getattr(held, "path", None) or getattr(given, "path", None)
+        return Path(path) if path else None
+
+    @property
+    def erases(self) -> bool:
+        """Whether it is known that nothing of a deleted memory can be read from it any more."""
+        return self.folder is not None or self.provider == "pgvector"
 
     async def erase(self, ids: Sequence[str]) -> int:
         """Delete memories with their history, the last messages of their scopes, and what files keep; how many.
@@ -157,7 +166,7 @@ class OssStore:
             await self.call("delete", row.id)
         await self._away(scrub_history, self._memory.db, ids)
         if self.folder is not None:
-            await self._away(scrub_chroma, self.folder)
+            await self._away(SCRUBS[self.provider], self.folder, ids)
         return len(rows)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:

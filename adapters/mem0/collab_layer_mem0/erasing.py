@@ -1,14 +1,15 @@
 """What Mem0 and its vector store keep of a memory beside the memory itself, removed.
 
 In:   a self-hosted Mem0 object, ids of memories that are deleted already, the scopes they were in.
-Out:  Mem0's history rows, its last messages of those scopes, and the bytes in Chroma's files are gone.
+Out:  Mem0's history rows, its last messages of those scopes, and the bytes in files of an embedded vector
+      store are gone. PostgreSQL frees the bytes of deleted rows by itself, when it vacuums.
 Of the newest history row only id, event and time stay: a feed that stood there goes on from it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +49,49 @@ def scrub_messages(db: Any, payloads: Sequence[Mapping[str, Any]]) -> None:
                 connection.execute("DELETE FROM messages WHERE session_scope = ?", (wanted,))
 
 
-def scrub_chroma(folder: Path) -> None:
+def scrub_chroma(folder: Path, ids: Sequence[str]) -> None:
     """Remove the words from Chroma's queue of operations, and deleted rows from its pages.
 
     The queue keeps the deletions, so that an index that is built from it lacks the memories too.
     """
-    file = folder / "chroma.sqlite3"
-    if not file.exists():
-        return
+    for file in folder.glob("chroma.sqlite3"):
+        _write_anew(file, _QUEUED)
+
+
+def scrub_qdrant(folder: Path, ids: Sequence[str]) -> None:
+    """Remove deleted points of every collection from the pages of an embedded Qdrant."""
+    for file in folder.glob("collection/*/storage.sqlite"):
+        _write_anew(file)
+
+
+def scrub_faiss(folder: Path, ids: Sequence[str]) -> None:
+    """Remove the pickled copy of a store that Mem0 has since rewritten as JSON.
+
+    Raises:
+        OSError: A file still names a memory: Mem0 could not write it, and said so only in its log.
+    """
+    for file in folder.glob("*.faiss"):
+        kept = file.with_suffix(".json")
+        if kept.exists():
+            file.with_suffix(".pkl").unlink(missing_ok=True)
+            said = kept.read_bytes()
+            if any(one.encode() in said for one in ids if one):
+                raise OSError(f"`{kept.name}` was not written anew")
+
+
+SCRUBS: Mapping[str, Callable[[Path, Sequence[str]], None]] = {
+    "chroma": scrub_chroma,
+    "faiss": scrub_faiss,
+    "qdrant": scrub_qdrant,
+}
+"""Vector stores that lie in files of ours, and how these are cleared of what was deleted."""
+
+
+def _write_anew(file: Path, *first: str) -> None:
     connection = sqlite3.connect(file, timeout=_BUSY_S, isolation_level=None)
     try:
-        connection.execute("PRAGMA secure_delete=ON")
-        connection.execute(_QUEUED)
-        connection.execute("VACUUM")
+        for statement in ("PRAGMA secure_delete=ON", *first, "VACUUM"):
+            connection.execute(statement)
     finally:
         connection.close()
 
@@ -70,4 +101,4 @@ def _escaped(value: str) -> str:
     return value.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
 
 
-__all__ = ["scrub_chroma", "scrub_history", "scrub_messages"]
+__all__ = ["SCRUBS", "scrub_history", "scrub_messages"]

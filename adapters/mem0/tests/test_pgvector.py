@@ -76,3 +76,18 @@ def test_without_a_grant_nothing_changes_and_with_one_the_lesson_comes(memory, l
 
 
 del BackendContract
+
+
+def test_forgetting_an_owner_at_the_source_leaves_nothing_that_mem0_or_its_tables_would_give(memory, tmp_path, layer):
+    secret = "zanzibarpassphrase"
+    added = memory.add(f"My {secret} is hidden in the lighthouse", user_id="ann", infer=False)["results"][0]["id"]
+    memory.add([{"role": "user", "content": f"I told {secret} to nobody"}], user_id="ann")
+    memory.update(added, f"My {secret} moved to the tower")
+    memory.add("Bob likes worms", user_id="bob", infer=False)
+    layer.index(Mem0Backend(memory))
+    layer.drain()
+    receipt = layer.forget("user:ann", source=True)
+    assert (receipt.status, receipt.stores) == ("complete", {"mem0": "erased"})
+    rows = [row.payload["data"] for row in memory.vector_store.list(top_k=100)[0]]
+    assert rows == ["Bob likes worms"]
+    assert secret.encode() not in (tmp_path / "history.db").read_bytes()

@@ -140,14 +140,18 @@ def erase(
     kills: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the batches whose process is killed in their midst.")
     ] = 0.2,
+    store: Annotated[
+        str, typer.Option(help="Where half of the memories lie, to be erased there too: none, memory, or mem0.")
+    ] = "none",
     seed: Annotated[int, typer.Option(help="Of every choice; the moment of a kill is the clock's.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Whether any forgotten word is left in any byte of the files, over thousands of erasures and killed processes."""
     from collab_layer.bench import residue as measured
+    from collab_layer.bench.residue_stores import kind_of
 
     with progress() as bar:
-        report = measured.measure(operations, seed=seed, kills=kills, progress=teller(bar))
+        report = measured.measure(operations, seed=seed, kills=kills, store=kind_of(store), progress=teller(bar))
     show(report, as_json)
 
 
