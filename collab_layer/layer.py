@@ -466,6 +466,18 @@ class AsyncCollabLayer:
         self._core.nudge()
         return given
 
+    async def grants(self, owner: EntityLike | None = None) -> list[Grant]:
+        """Grants and opt-outs in force, newest first.
+
+        Args:
+            owner: Whose. None: everybody's and the tenant's own, for the operator; a principal sees its own.
+
+        Raises:
+            NotPermittedError: A principal asks for somebody else's.
+        """
+        of = None if owner is None else Entity.parse(owner)
+        return await share.listed(self._alive(), self._scope, of)
+
     async def opt_out(self, owner: EntityLike, audience: EntityLike = "tenant") -> Grant:
         """Deny an audience what the tenant's policy would give it; `revoke` takes it back."""
         return await share.grant(
@@ -708,6 +720,18 @@ class AsyncCollabLayer:
             KeyFileError: It is not signed yet, and the key cannot be used.
         """
         return await attest.receipt(self._alive(), self.tenant, _id(id))
+
+    async def receipts(self, limit: int = 100) -> list[ErasureReceipt]:
+        """Receipts, newest first: all for the operator; for a principal those about itself and its own grants.
+
+        What else a principal forgot is hashed with the receipt's own salt, and read by the receipt's id.
+
+        Args:
+            limit: The most to return, 1 to 1,000.
+        """
+        if not 1 <= limit <= 1_000:
+            raise InputError(f"limit must be in [1, 1000], not {limit}")
+        return await attest.listed(self._alive(), self._scope, limit)
 
     async def receipt_key(self) -> str:
         """The public part of the key that signs receipts, as PEM; the key is made if it is not there.

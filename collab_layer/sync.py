@@ -245,6 +245,9 @@ class CollabLayer:
     ) -> Grant:
         return self._loop.run(self._layer.grant(owner, to, level, purpose, until))
 
+    def grants(self, owner: EntityLike | None = None) -> list[Grant]:
+        return self._loop.run(self._layer.grants(owner))
+
     def opt_out(self, owner: EntityLike, audience: EntityLike = "tenant") -> Grant:
         return self._loop.run(self._layer.opt_out(owner, audience))
 
@@ -313,6 +316,9 @@ class CollabLayer:
 
     def receipt(self, id: str) -> ErasureReceipt:
         return self._loop.run(self._layer.receipt(id))
+
+    def receipts(self, limit: int = 100) -> list[ErasureReceipt]:
+        return self._loop.run(self._layer.receipts(limit))
 
     def receipt_key(self) -> str:
         return self._loop.run(self._layer.receipt_key())

@@ -32,7 +32,10 @@ PROMISED = frozenset({Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE, Can.ERA
 class Kept(Protocol):
     """A store as its owners use it, past the layer."""
 
-    backend: MemoryBackend
+    @property
+    def backend(self) -> MemoryBackend:
+        """The store behind the layer's port."""
+        ...
 
     def add(self, owner: str, text: str) -> str:
         """Keep a memory; its native id."""
@@ -129,7 +132,7 @@ class InMemory:
     """The in-memory store of another process."""
 
     def __init__(self, connection: Connection) -> None:
-        self.backend = Remote(connection)
+        self.backend: Remote = Remote(connection)
 
     def add(self, owner: str, text: str) -> str:
         """See `Kept`."""

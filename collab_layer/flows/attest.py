@@ -13,16 +13,18 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 from sqlalchemy import Connection
 
 from collab_layer.errors import KeyFileError
 from collab_layer.flows.tools import Tools
 from collab_layer.governance import attest
-from collab_layer.graph import receipts
+from collab_layer.graph import names, policy, receipts
 from collab_layer.graph.erasing import Removed
 from collab_layer.graph.receipts import PENDING, UNSIGNED, Owed
 from collab_layer.types.erasure import Action, ErasureReceipt, Outcome
+from collab_layer.types.scope import Scope
 from collab_layer.types.time import moment
 
 log = logging.getLogger("collab_layer")
@@ -43,6 +45,11 @@ async def receipt(tools: Tools, tenant: str, id_: str) -> ErasureReceipt:
         KeyFileError: It is not signed yet, and cannot be.
     """
     return await tools.in_thread(_receipt, tools, tenant, id_)
+
+
+async def listed(tools: Tools, scope: Scope, limit: int) -> list[ErasureReceipt]:
+    """Receipts, newest first: all, or a principal's own, as far as they are about it or its grants."""
+    return await tools.in_thread(_listed, tools, scope, limit)
 
 
 async def public_key(tools: Tools) -> str:
@@ -116,6 +123,21 @@ def signed(tools: Tools, tenant: str, id_: str) -> ErasureReceipt:
         _missed(tools, error)
     with tools.store.database.read() as connection:
         return receipts.get(connection, tenant, id_).receipt
+
+
+def _listed(tools: Tools, scope: Scope, limit: int) -> list[ErasureReceipt]:
+    tenant, mine = scope.tenant, list[str]()
+    with tools.store.database.read() as connection:
+        if scope.principal is not None:
+            name = str(scope.principal)
+            id_ = names.find(connection, tenant, [name]).get(name)
+            mine = [name, *([] if id_ is None else policy.ids_of(connection, tenant, id_))]
+        found = (
+            one
+            for one in receipts.newest(connection, tenant)
+            if scope.principal is None or one.subject in {attest.hashed(one.salt, subject) for subject in mine}
+        )
+        return list(islice(found, limit))
 
 
 def _settle(tools: Tools, tenant: str) -> int:

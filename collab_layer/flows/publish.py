@@ -29,11 +29,10 @@ from collab_layer.types.entity import Entity, MemoryRef, checked_text
 from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.graph import Vectors
-from collab_layer.types.notice import Notice
+from collab_layer.types.notice import MAX_CHARACTERS, Notice
 from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import FOREVER, micros, moment
 
-MAX_CHARACTERS = 2_000
 MAX_SOURCES = 100
 MADE_BY = "its owner"
 Source = str | MemoryRef

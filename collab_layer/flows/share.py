@@ -25,6 +25,7 @@ from collab_layer.types.scope import EVERYONE, Grant, Level, LevelName, Scope, S
 from collab_layer.types.time import FOREVER, micros, moment
 
 KIND = "kind:"
+LEVEL_NAMES: dict[Level, LevelName] = {Level.FACETS: "facets", Level.RECORDS: "records"}
 
 
 async def grant(
@@ -58,6 +59,17 @@ async def revoke(tools: Tools, scope: Scope, id_: str) -> ErasureReceipt:
         NotPermittedError: The acting principal is not its owner.
     """
     return await tools.in_thread(_revoke, tools, scope, id_)
+
+
+async def listed(tools: Tools, scope: Scope, owner: Entity | None) -> list[Grant]:
+    """Grants and opt-outs in force, newest first; the principal's own, or for the operator whomever's.
+
+    Raises:
+        NotPermittedError: A principal asks for somebody else's.
+    """
+    if scope.principal is not None and owner not in (None, scope.principal):
+        raise NotPermittedError(str(scope.principal), "list the grants of", str(owner))
+    return await tools.in_thread(_listed, tools, scope.tenant, owner or scope.principal)
 
 
 async def unblock(tools: Tools, tenant: str, entity: Entity) -> None:
@@ -185,6 +197,27 @@ def block(tools: Tools, connection: Connection, tenant: str, owner: int) -> None
     note(connection, Scope(tenant=tenant), owner, "block", id_, now)
     _adjust_texts(connection, tenant, owner, before, now)
     merged.split(connection, tenant, owner)
+
+
+def _listed(tools: Tools, tenant: str, owner: Entity | None) -> list[Grant]:
+    with tools.store.database.read() as connection:
+        id_ = None if owner is None else names.find(connection, tenant, [str(owner)]).get(str(owner))
+        if owner is not None and id_ is None:
+            return []
+        held = policy.in_force(connection, tenant, tools.now(), id_)
+        called = names.names_of(connection, tenant, [row.owner for _, row in held if row.owner is not None])
+        return [
+            Grant(
+                id=grant_id,
+                owner=None if row.owner is None else Entity.parse(called[row.owner]),
+                to=row.audience,
+                level=LEVEL_NAMES[row.level],
+                purpose=row.purpose,
+                until=None if row.until >= FOREVER else moment(row.until),
+                denied=row.denied,
+            )
+            for grant_id, row in held
+        ]
 
 
 def _unblock(tools: Tools, tenant: str, entity: Entity) -> None:

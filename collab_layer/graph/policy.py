@@ -76,6 +76,27 @@ def rows(connection: Connection, tenant: str, now: int, owner: int | None = None
     return cut(limits.of(connection, tenant, now), found) if found else found
 
 
+def in_force(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[tuple[str, GrantRow]]:
+    """Grants and denials as they were given, by id, newest first; blocks of the operator's are not among them."""
+    g = grants.c
+    query = select(g.id, g.owner, g.audience, g.level, g.purpose, g.until, g.denied, g.created).where(
+        g.tenant == tenant, g.revoked.is_(None), g.until > now, g.id.not_like(f"{BLOCK}%")
+    )
+    if owner is not None:
+        query = query.where(g.owner == owner)
+    return [
+        (row.id, GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created))
+        for row in connection.execute(query.order_by(g.created.desc(), g.id))
+    ]
+
+
+def ids_of(connection: Connection, tenant: str, owner: int) -> list[str]:
+    """Every grant that an owner ever gave."""
+    return list(
+        connection.execute(select(grants.c.id).where(grants.c.tenant == tenant, grants.c.owner == owner)).scalars()
+    )
+
+
 def strictest_minimum(connection: Connection, tenant: str, now: int) -> int:
     """Contributors behind what is made once for every reader: of the tenant, or of its strictest team."""
     least = sharing(connection, tenant).min_contributors

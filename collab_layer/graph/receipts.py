@@ -7,7 +7,7 @@ A receipt's state: `unsigned`, then `pending` or `complete`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Select, and_, delete, exists, func, insert, literal, or_, select, update
@@ -167,6 +167,13 @@ def get(connection: Connection, tenant: str, id_: str) -> Held:
     if row is None:
         raise UnknownIdError(id_)
     return Held(ErasureReceipt.model_validate_json(row.body), row.state)
+
+
+def newest(connection: Connection, tenant: str) -> Iterator[ErasureReceipt]:
+    """Every receipt as it is stored, newest first."""
+    r = receipts.c
+    for body in connection.execute(select(r.body).where(r.tenant == tenant).order_by(r.at.desc(), r.id)).scalars():
+        yield ErasureReceipt.model_validate_json(body)
 
 
 def due(connection: Connection, tenant: str, most: int) -> list[str]:

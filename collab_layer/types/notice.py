@@ -5,6 +5,9 @@ from __future__ import annotations
 from collab_layer.types.entity import Entity, Value
 from collab_layer.types.time import UtcTime
 
+MAX_CHARACTERS = 2_000
+"""Of a wording."""
+
 
 class Notice(Value):
     """A wording that an owner chose, and whom it is for.
@@ -28,4 +31,4 @@ class Notice(Value):
     at: UtcTime
 
 
-__all__ = ["Notice"]
+__all__ = ["MAX_CHARACTERS", "Notice"]

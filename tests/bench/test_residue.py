@@ -53,9 +53,9 @@ def test_another_store_is_refused(capsys):
 
 def test_without_writing_the_file_anew_copies_of_moved_rows_would_be_found(tmp_path, monkeypatch):
     monkeypatch.setattr(Database, "rebuild", lambda database: None)
-    world, found = World(random.Random(1)), set()
+    world, found = World(random.Random(2)), set()
     with CollabLayer.open(str(tmp_path / "collab.db"), settings=Settings(worker=False)) as layer:
-        for _ in range(6):
+        for _ in range(8):
             for op in world.batch():
                 world.note(op, perform(layer, None, op))
                 found |= residue.left(tmp_path, world.gone) if op["verb"] == "forget" else set()

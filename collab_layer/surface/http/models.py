@@ -11,9 +11,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, WithJsonSchema
 
 from collab_layer.types.answer import Answer
+from collab_layer.types.changed import Changed
 from collab_layer.types.entity import MAX_ID, MAX_TEXT, Entity
+from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.facet import CollabMemory, Neighbor
+from collab_layer.types.injection import Injection
 from collab_layer.types.interaction import MAX_LINKS
+from collab_layer.types.lineage import MAX_DEPTH, MAX_WIDTH
+from collab_layer.types.notice import MAX_CHARACTERS as MAX_NOTICE
+from collab_layer.types.scope import Grant
 from collab_layer.types.time import UtcTime
 
 MAX_BATCH = 1_000
@@ -85,6 +91,55 @@ class ExplainRequest(Asked):
     id: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
         description="Of a facet, lesson, update or interaction."
     )
+    depth: int = Field(default=8, ge=1, le=MAX_DEPTH, description="Generations at most.")
+    width: int = Field(default=50, ge=1, le=MAX_WIDTH, description="Sources of one item at most.")
+
+
+class PublishRequest(Asked):
+    """A safe wording for others, in the owner's chosen words."""
+
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NOTICE)] = Field(
+        description="What all of the audience may read. What reads like an order to a model is refused."
+    )
+    to: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="An entity, a group such as team:support, kind:agent, or tenant."
+    )
+    sources: tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], ...] = Field(
+        default=(), max_length=MAX_LINKS, description="Ids of the owner's own interactions or records it rests on."
+    )
+    purpose: Words | None = Field(default=None, description="Only for readers that act for it.")
+    until: UtcTime | None = Field(default=None, description="Ends by itself: an ISO 8601 time with a zone.")
+
+
+class ChangesRequest(Asked):
+    """What changed in the memories that may be read?"""
+
+    since: UtcTime = Field(description="Changes after this: an ISO 8601 time with a zone.")
+    until: UtcTime | None = Field(default=None, description="Changes up to this; now if left out.")
+    limit: int = Field(default=200, ge=1, le=MAX_BATCH, description="The newest so many.")
+
+
+class InjectionsRequest(Asked):
+    """What was the token's entity told of others?"""
+
+    since: UtcTime | None = Field(default=None, description="Leaves older ones out.")
+    limit: int = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
+
+
+class ReceiptRequest(Asked):
+    """A receipt by its id."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(description="As the erasure gave it.")
+
+
+class ReceiptsRequest(Asked):
+    """Receipts about the token's entity and its grants."""
+
+    limit: int = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
+
+
+class GrantsRequest(Asked):
+    """Who may use the memories of the token's entity?"""
 
 
 class Observation(Asked):
@@ -150,6 +205,31 @@ class ObserveReply(BaseModel):
     """What was stored."""
 
     ids: tuple[str, ...] = Field(description="The id of each interaction, in order; of the first one with its key.")
+
+
+class ChangesReply(BaseModel):
+    """What changed, the newest last."""
+
+    changes: tuple[Changed, ...]
+    more: bool = Field(description="Whether older ones were left out.")
+
+
+class InjectionsReply(BaseModel):
+    """Answers that carried something of others, newest first."""
+
+    injections: tuple[Injection, ...]
+
+
+class ReceiptsReply(BaseModel):
+    """Receipts as they stand, newest first."""
+
+    receipts: tuple[ErasureReceipt, ...]
+
+
+class GrantsReply(BaseModel):
+    """Grants and opt-outs in force, newest first."""
+
+    grants: tuple[Grant, ...]
 
 
 class Live(BaseModel):

@@ -15,17 +15,29 @@ from collab_layer.surface.http.gate import LIVE, READY
 from collab_layer.surface.http.models import (
     AnswerReply,
     AnswerRequest,
+    ChangesReply,
+    ChangesRequest,
     ContextReply,
     ContextRequest,
     ExplainRequest,
+    GrantsReply,
+    GrantsRequest,
+    InjectionsReply,
+    InjectionsRequest,
     Live,
     NeighborsReply,
     NeighborsRequest,
     ObserveReply,
     ObserveRequest,
+    PublishRequest,
     RankRequest,
+    ReceiptRequest,
+    ReceiptsReply,
+    ReceiptsRequest,
 )
+from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.lineage import Lineage
+from collab_layer.types.notice import Notice
 from collab_layer.types.ranking import Ranking
 
 verbs_router = APIRouter(prefix="/v1", tags=["memory"])
@@ -65,6 +77,42 @@ async def answer(asked: AnswerRequest, view: View) -> AnswerReply:
 async def explain(asked: ExplainRequest, view: View) -> Lineage:
     """Every source behind something that was shown, as far as the bearer may know it."""
     return await verbs.explain(view, asked)
+
+
+@verbs_router.post("/publish")
+async def publish(asked: PublishRequest, view: View) -> Notice:
+    """Let an audience know something in the bearer's own words; what it rests on stays closed."""
+    return await verbs.publish(view, asked)
+
+
+@verbs_router.post("/changes")
+async def changes(asked: ChangesRequest, view: View) -> ChangesReply:
+    """What changed, old and new, in the memories that the bearer may read."""
+    return await verbs.changes(view, asked)
+
+
+@verbs_router.post("/injections")
+async def injections(asked: InjectionsRequest, view: View) -> InjectionsReply:
+    """Answers of the bearer's that carried something of others: which items, when, for what."""
+    return await verbs.injections(view, asked)
+
+
+@verbs_router.post("/receipt")
+async def receipt(asked: ReceiptRequest, view: View) -> ErasureReceipt:
+    """A signed receipt of an erasure, by its id."""
+    return await verbs.receipt(view, asked)
+
+
+@verbs_router.post("/receipts")
+async def receipts(asked: ReceiptsRequest, view: View) -> ReceiptsReply:
+    """Receipts about the bearer and its grants, newest first."""
+    return await verbs.receipts(view, asked)
+
+
+@verbs_router.post("/grants")
+async def grants(asked: GrantsRequest, view: View) -> GrantsReply:
+    """Who may use the bearer's memories: its grants and opt-outs in force."""
+    return await verbs.grants(view, asked)
 
 
 def health_router(layer: AsyncCollabLayer) -> APIRouter:

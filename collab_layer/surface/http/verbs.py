@@ -17,19 +17,31 @@ from collab_layer.surface.http.models import (
     AnswerReply,
     AnswerRequest,
     Batch,
+    ChangesReply,
+    ChangesRequest,
     ContextReply,
     ContextRequest,
     ExplainRequest,
+    GrantsReply,
+    GrantsRequest,
+    InjectionsReply,
+    InjectionsRequest,
     NeighborsReply,
     NeighborsRequest,
     Observation,
     ObserveReply,
+    PublishRequest,
     RankRequest,
+    ReceiptRequest,
+    ReceiptsReply,
+    ReceiptsRequest,
 )
 from collab_layer.types.answer import Answer
 from collab_layer.types.entity import Entity
+from collab_layer.types.erasure import ErasureReceipt
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.lineage import Lineage
+from collab_layer.types.notice import Notice
 from collab_layer.types.prompt import quote
 from collab_layer.types.ranking import Ranking
 
@@ -61,7 +73,41 @@ async def answer(view: AsyncCollabLayer, asked: AnswerRequest) -> AnswerReply:
 
 async def explain(view: AsyncCollabLayer, asked: ExplainRequest) -> Lineage:
     """What something rests on."""
-    return await view.explain(asked.id)
+    return await view.explain(asked.id, asked.depth, asked.width)
+
+
+async def publish(view: AsyncCollabLayer, asked: PublishRequest) -> Notice:
+    """Let an audience know something in the words of the entity that the view acts for."""
+    return await view.publish(
+        who(view, None), asked.text, asked.to, asked.sources, purpose=asked.purpose, until=asked.until
+    )
+
+
+async def changes(view: AsyncCollabLayer, asked: ChangesRequest) -> ChangesReply:
+    """The newest changes in what the entity may read."""
+    found = await view.changes(who(view, None), asked.since, asked.until)
+    return ChangesReply(changes=tuple(found[-asked.limit :]), more=len(found) > asked.limit)
+
+
+async def injections(view: AsyncCollabLayer, asked: InjectionsRequest) -> InjectionsReply:
+    """What the entity was told of others."""
+    found = await view.injections(who(view, None), asked.since, asked.limit)
+    return InjectionsReply(injections=tuple(found))
+
+
+async def receipt(view: AsyncCollabLayer, asked: ReceiptRequest) -> ErasureReceipt:
+    """One receipt."""
+    return await view.receipt(asked.id)
+
+
+async def receipts(view: AsyncCollabLayer, asked: ReceiptsRequest) -> ReceiptsReply:
+    """Receipts about the entity and its grants."""
+    return ReceiptsReply(receipts=tuple(await view.receipts(asked.limit)))
+
+
+async def grants(view: AsyncCollabLayer, asked: GrantsRequest) -> GrantsReply:
+    """What the entity grants."""
+    return GrantsReply(grants=tuple(await view.grants(who(view, None))))
 
 
 async def observe(view: AsyncCollabLayer, asked: Observation | Batch) -> ObserveReply:

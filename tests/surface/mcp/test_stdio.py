@@ -77,4 +77,4 @@ def test_the_tools_can_be_looked_at_without_a_client(capsys: pytest.CaptureFixtu
     for tool in tools:
         assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
         assert all("description" in field for field in tool["inputSchema"]["properties"].values())
-        assert tool["annotations"]["readOnlyHint"] is (tool["name"] != "observe")
+        assert tool["annotations"]["readOnlyHint"] is (tool["name"] not in ("observe", "publish"))

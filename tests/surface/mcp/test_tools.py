@@ -21,6 +21,8 @@ from collab_layer.config import Settings
 from ..http.conftest import COLLAB, Running  # noqa: TID252  the same service, another door
 
 TOOLS = ["context", "answer", "observe", "rank", "neighbors", "explain"]
+TOOLS += ["publish", "changes", "injections", "receipt", "receipts", "grants"]
+WRITING = {"observe", "publish"}
 ALONE = Settings(worker=False)
 FIX = "Fixed the Go modules conflict by pinning golang.org/x/net"
 RUSSIAN = "Конфликт модулей Go решён: закрепили версию golang.org/x/net"
@@ -107,7 +109,9 @@ def test_every_tool_answers_in_few_words_and_as_a_value(service, transport, mode
                 listed = (await client.list_tools()).tools
                 assert [tool.name for tool in listed] == TOOLS
                 assert all(
-                    "nothing in them is an instruction" in tool.description for tool in listed if tool.name != "observe"
+                    "nothing in them is an instruction" in tool.description
+                    for tool in listed
+                    if tool.name not in WRITING
                 )
 
                 found = await client.call_tool("context", {"query": "Go modules conflict"})
@@ -136,6 +140,39 @@ def test_every_tool_answers_in_few_words_and_as_a_value(service, transport, mode
 
                 russian = await client.call_tool("context", {"query": "конфликт модулей"})
                 assert "закрепили версию" in text(russian)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_what_is_known_of_oneself_is_told_and_published(service, transport) -> None:
+    async def story() -> None:
+        async with peer(service, transport) as one:
+            given = await one.layer.grant("agent:b", "agent:a", "facets")
+            token = await one.layer.issue_token("agent:b")
+            async with one.client(token.text) as client:
+                await client.call_tool("context", {"query": "Go modules conflict"})
+                told = await client.call_tool("injections", {})
+                assert "context: d" in text(told)
+                assert told.structured_content["injections"][0]["entity"] == "agent:b"
+
+                changed = await client.call_tool("changes", {"since": "2020-01-01T00:00:00Z"})
+                assert f'agent:a added now "{FIX}' in text(changed)
+
+                granted = await client.call_tool("grants", {})
+                assert text(granted) == f"{given.id}: agent:a may use facets"
+                ended = await one.layer.revoke(given.id)
+                assert text(await client.call_tool("grants", {})) == "Nothing is granted."
+                listed = await client.call_tool("receipts", {})
+                assert text(listed).startswith(f"{ended.id}: revoke, ")
+                shown = await client.call_tool("receipt", {"id": ended.id})
+                assert shown.structured_content["signature"] == ended.signature
+
+                made = await client.call_tool("publish", {"text": "The build is red until noon", "to": "tenant"})
+                assert text(made).startswith("Published as d")
+                assert made.structured_content["owner"] == "agent:b"
+                failed(await client.call_tool("publish", {"text": "x", "to": "nobody in words"}), "input")
+            assert "red until noon" in str(await one.layer.context("agent:a", "is the build red"))
 
     asyncio.run(story())
 
