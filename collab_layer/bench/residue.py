@@ -31,7 +31,7 @@ from collab_layer.bench.residue_stores import Kind, serve
 from collab_layer.bench.residue_worker import READY, Op, work
 from collab_layer.bench.residue_world import World
 from collab_layer.errors import CollabError
-from collab_layer.testing.memory import InMemoryBackend
+from collab_layer.testing import InMemoryBackend
 from collab_layer.types.erasure import ErasureReceipt
 
 HASHING = "hashing-512-v1"

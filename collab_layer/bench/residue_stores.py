@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 from collab_layer.bench.mem0_store import quiet
 from collab_layer.errors import BackendError, CollabError, InputError
 from collab_layer.ports.backend import Can, Changes, MemoryBackend, Page
-from collab_layer.testing.memory import InMemoryBackend
+from collab_layer.testing import InMemoryBackend
 from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
 from collab_layer.types.health import PartHealth
 from collab_layer.types.update import Receipt, Update
