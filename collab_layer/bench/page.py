@@ -7,7 +7,9 @@ Never: a figure that is not in a run.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ DRAWN = 40
 """Figures that one drawing shows; the table has all."""
 LABEL_CHARS = 62
 _COST = frozenset(("s", "ms", "us", "µs", "MB", "tokens", "calls", "$", "USD", "1/s", "ratio"))
+_THIRDS = ("low", "mid", "high")
 _SECTIONS = (
     ("Lift", "What neighbours add: differences and ratios against memory alone, or against another arm."),
     ("Harm", "What neighbours take away, and what was told to those who may not know it."),
@@ -56,7 +59,9 @@ def page(runs: Sequence[Run]) -> str:
     sections = [_section(*_SECTIONS[at], rows) for at, rows in enumerate(held) if rows]
     barred = [row for row in figures if row.ok is not None]
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(runs=runs, sections=sections, bars=len(barred), met=sum(bool(row.ok) for row in barred))
+    behind = json.dumps([run.model_dump() for run in runs], ensure_ascii=False, indent=1)
+    met = sum(bool(row.ok) for row in barred)
+    return template.render(runs=runs, sections=sections, bars=len(barred), met=met, behind=behind)
 
 
 def section_of(row: Figure) -> int:
@@ -64,21 +69,35 @@ def section_of(row: Figure) -> int:
     last = row.name.rpartition(".")[2]
     if row.unit in _COST:
         return 3
-    if "tercile" in row.name or {"low", "mid", "high"} & set(row.name.split(".")):
+    if "tercile" in row.name or set(_THIRDS) & set(re.split(r"[._]", row.name)):
         return 2
     if last in ("harm", "worse", "leakage", "exposure"):
         return 1
-    return 0 if last in ("lift", "help") or "_over_" in last else 4
+    return 0 if last in ("lift", "help", "change") or "_over_" in last or "minus_" in last else 4
 
 
 def _section(title: str, says: str, rows: Sequence[Figure]) -> dict[str, Any]:
-    drawn = [row for row in rows if _finite(row.value)][:DRAWN] if len({row.unit for row in rows}) == 1 else []
+    units = dict.fromkeys(row.unit for row in rows) if title != _SECTIONS[-1][0] else ()
+    drawn = [_drawing(unit, [row for row in rows if row.unit == unit and _finite(row.value)]) for unit in units]
+    return {
+        "title": title,
+        "says": says,
+        "drawings": [one for one in drawn if one is not None],
+        "rows": [_shown(row) for row in rows],
+    }
+
+
+def _drawing(unit: str, rows: Sequence[Figure]) -> dict[str, Any] | None:
+    """Figures of one unit on one scale, which has 0 on it; None where there is nothing to see."""
+    drawn = rows[:DRAWN]
     ends = [value for row in drawn for value in (row.value, row.low, row.high) if value is not None and _finite(value)]
     least, most = (min([0.0, *ends]), max([0.0, *ends])) if ends else (0.0, 0.0)
     wide = most - least
+    if not wide:
+        return None
 
     def place(value: float | None) -> float:
-        inside = 0.0 if value is None or not wide else (min(max(value, least), most) - least) / wide
+        inside = 0.0 if value is None else (min(max(value, least), most) - least) / wide
         return round(LABELS + inside * (WIDTH - LABELS - 10), 1)
 
     marks = [
@@ -92,16 +111,15 @@ def _section(title: str, says: str, rows: Sequence[Figure]) -> dict[str, Any]:
         for at, row in enumerate(drawn)
     ]
     return {
-        "title": title,
-        "says": says,
-        "marks": marks if wide else [],
-        "zero": place(0.0) if wide else None,
+        "unit": unit,
+        "marks": marks,
+        "zero": place(0.0),
         "least": f"{least:.3g}",
         "most": f"{most:.3g}",
         "width": WIDTH,
         "labels": LABELS,
         "height": len(marks) * LINE + 30,
-        "rows": [_shown(row) for row in rows],
+        "left_out": len(rows) - len(drawn),
     }
 
 

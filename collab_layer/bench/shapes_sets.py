@@ -2,7 +2,7 @@
 
 In:   a folder: MovieLens is taste; tickets and threads are text.
 Out:  for its own kind whether the right way is taken and leads somewhere; for the other kind whether
-      nothing is invented; whether the gate opens where there is something to rank, and only there.
+      nothing is invented; whether the gate stays shut where there is nothing to rank.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ async def ask(layer: AsyncCollabLayer, real: RealSet, found: dict[str, list[floa
         flat = await layer.rank(owner, ["item:1", "item:2"])
         found[f"{prefix}.rank_without_things_is_flat"] = [float(len({one.score for one in flat.items}) == 1)]
     opened = (await layer.refit()).state == "open"
-    found[f"{prefix}.gate_opens_for_taste_only"] = [float(opened == (real.kind == "taste"))]
+    found[f"{prefix}.gate_open" if real.kind == "taste" else f"{prefix}.gate_stays_shut"] = [
+        float(opened == (real.kind == "taste"))
+    ]
 
 
 __all__ = ["RealSet", "ask", "load"]

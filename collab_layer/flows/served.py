@@ -24,7 +24,7 @@ from sqlalchemy import Connection
 
 from collab_layer.flows.injections import Offer
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names, rankings
+from collab_layer.graph import names, rankings, upkeep
 from collab_layer.graph.rankings import TENANT, Served, Verdict
 from collab_layer.stages import experiment
 from collab_layer.stages.experiment import LEAST, LEAST_TENANT, Difference
@@ -100,20 +100,27 @@ def both_orders(served: Sequence[Served]) -> Compared | None:
 
 
 def judge(tools: Tools, tenant: str) -> int:
-    """Decide anew for whom neighbours are muted; how many owners are."""
-    with tools.store.database.write() as connection:
-        names.lock(connection, tenant)
+    """Decide anew for whom neighbours are muted; how many owners are.
+
+    Nothing is decided if something was erased meanwhile: the next turn does.
+    """
+    with tools.store.database.read() as connection:
+        generation, _ = upkeep.fence(connection, tenant)
         before = rankings.verdicts_of(connection, tenant)
         everything = of(tools, connection, tenant, None)
-        by_owner: dict[int, list[Served]] = {owner: [] for owner in before.keys() - {TENANT}}
-        for one in everything:
-            by_owner.setdefault(one.entity, []).append(one)
-        after = {owner: _decided(tools, mine, before.get(owner), LEAST) for owner, mine in by_owner.items()}
-        muted = {owner for owner, one in after.items() if one.muted}
-        # What one owner had of it is decided already: the others are not to pay for that.
-        rest = [one for one in everything if one.entity not in muted]
-        after[TENANT] = _decided(tools, rest, before.get(TENANT), LEAST_TENANT)
-        rankings.decide(connection, tenant, {owner: one for owner, one in after.items() if one.at})
+    by_owner: dict[int, list[Served]] = {owner: [] for owner in before.keys() - {TENANT}}
+    for one in everything:
+        by_owner.setdefault(one.entity, []).append(one)
+    after = {owner: _decided(tools, mine, before.get(owner), LEAST) for owner, mine in by_owner.items()}
+    muted = {owner for owner, one in after.items() if one.muted}
+    # What one owner had of it is decided already: the others are not to pay for that.
+    rest = [one for one in everything if one.entity not in muted]
+    after[TENANT] = _decided(tools, rest, before.get(TENANT), LEAST_TENANT)
+    changed = {owner: one for owner, one in after.items() if one.at and one != before.get(owner)}
+    if changed:
+        with tools.store.database.write() as connection:
+            if names.lock(connection, tenant) == generation:
+                rankings.decide(connection, tenant, changed)
     return len(muted)
 
 

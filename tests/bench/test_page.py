@@ -55,6 +55,78 @@ def test_a_page_has_every_figure_its_interval_and_its_source(tmp_path: Path) -> 
     assert ">7<" in text
 
 
+class Boxes(HTMLParser):
+    """What a browser would lay out: every drawing, its marks, and whether each element is closed."""
+
+    VOID = frozenset(("meta", "br", "hr", "line", "circle"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.drawings: list[dict[str, Any]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        held = {name: value or "" for name, value in attrs}
+        if tag == "svg":
+            self.drawings.append({"label": held["aria-label"], "box": held["viewbox"], "bars": [], "dots": []})
+        elif tag == "line" and "stroke-dasharray" not in held:
+            self.drawings[-1]["bars"].append((float(held["x1"]), float(held["x2"]), float(held["y1"])))
+        elif tag == "circle":
+            self.drawings[-1]["dots"].append((float(held["cx"]), float(held["cy"])))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "pre":
+            self.text += data
+
+
+LIFT_ROWS = (
+    Row("ml1m.pop9.ours.lift", 0.47, 0.35, 0.6),
+    Row("ml1m.pop9.ours.minus_best", 0.03, -0.01, 0.06, "difference to ease"),
+    Row("ml1m.pop9.ours.harm", 0.07, 0.05, 0.09),
+    Row("ml1m.pop9.ours.worse", 0.2, 0.18, 0.22),
+    *(Row(f"ml1m.pop9.ours.lift_{third}_activity", 0.3, 0.1, 0.5) for third in ("low", "mid", "high")),
+    Row("run.seconds", 900.0, unit="s"),
+    Row("run.peak_rss_mb", 512.0, unit="MB"),
+)
+
+
+def test_lift_harm_terciles_and_cost_are_each_drawn_to_scale(tmp_path: Path) -> None:
+    boxes = Boxes()
+    boxes.feed(page([load_run(run_file(tmp_path, *LIFT_ROWS))]))
+    assert boxes.open == [], "every element is closed"
+    parts = {drawing["label"].partition(",")[0] for drawing in boxes.drawings}
+    assert parts == {"Lift", "Harm", "Terciles", "Cost"}
+    assert sum(len(drawing["dots"]) for drawing in boxes.drawings) == len(LIFT_ROWS)
+    for drawing in boxes.drawings:
+        _, _, width, height = (float(number) for number in drawing["box"].split())
+        assert len(drawing["bars"]) == len(drawing["dots"])
+        for (low, high, y), (x, at) in zip(drawing["bars"], drawing["dots"], strict=True):
+            assert 0 <= low <= x <= high <= width
+            assert 0 < y == at < height
+    terciles = next(one for one in boxes.drawings if one["label"].startswith("Terciles"))
+    assert len(terciles["dots"]) == 3
+
+
+def test_the_runs_behind_the_page_are_in_it_and_make_the_same_page(tmp_path: Path) -> None:
+    path = run_file(tmp_path, *LIFT_ROWS, Row(HOSTILE, 0.1))
+    text = page([load_run(path)])
+    boxes = Boxes()
+    boxes.feed(text)
+    [behind] = json.loads(boxes.text)
+    assert behind["data_sha256"] == "ab" * 32
+    (tmp_path / "again.json").write_text(json.dumps(behind), encoding="utf-8")
+    assert page([load_run(tmp_path / "again.json")]) == text
+
+
 def test_a_hostile_name_does_not_become_markup(tmp_path: Path) -> None:
     path = run_file(
         tmp_path, Row(f"{HOSTILE}.lift", 0.5, 0.4, 0.6), Row("a.lift", 0.1, unit=HOSTILE[:90]), command=HOSTILE

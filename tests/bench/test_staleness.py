@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from collab_layer.bench import shapes, staleness
 from collab_layer.bench.tasks import Options, named, tasks
-from collab_layer.errors import InputError
+from collab_layer.errors import InputError, UnknownIdError
+from collab_layer.layer import AsyncCollabLayer
+from collab_layer.types.facet import CollabMemory
+
+from .test_tickets import pack, trajectories
 
 
 def silent(*_: object) -> None:
@@ -28,6 +34,35 @@ def test_taste_and_text_are_told_apart_by_what_is_there() -> None:
     report = asyncio.run(shapes.measure(Options(), silent))
     assert report.ok
     assert {row.name.split(".")[1] for row in report.rows if row.name.startswith("shapes")} == set(shapes.PARTS)
+
+
+def test_who_takes_the_wrong_way_misses_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer that never looks at the words of a question, and one that ranks by them alone."""
+
+    class Wordless(AsyncCollabLayer):
+        async def context(self, entity: Any, query: Any = None, *more: Any, **rest: Any) -> CollabMemory:
+            try:
+                return await super().context(entity, None, *more, **rest)
+            except UnknownIdError:
+                return CollabMemory(entity=entity, query=query, shape="taste", budget_tokens=400)
+
+    monkeypatch.setattr(shapes, "AsyncCollabLayer", Wordless)
+    report = asyncio.run(shapes.measure(Options(), silent))
+    missed = {row.name for row in report.rows if row.ok is False}
+    assert {"shapes.text.shape_of_text", "shapes.text.remedy_first", "shapes.mixed.remedy_first"} <= missed
+    assert not any("shape_of_taste" in name for name in missed)
+
+
+def test_real_sets_of_both_kinds_go_their_own_way(sequences: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").mkdir()
+    for folder, kind in ((sequences, "taste"), (pack(tmp_path / "text", trajectories()), "text")):
+        report = asyncio.run(shapes.measure(Options(data=folder), silent))
+        rows = {row.name.rpartition(".")[2]: row for row in report.rows}
+        assert rows[f"shape_of_{kind}"].ok
+        assert rows["finds_something"].value > 0.5
+        assert len(report.data_sha256) == 64
+        assert ("gate_stays_shut" in rows) == (kind == "text")
+        assert report.ok
 
 
 def test_the_same_seed_makes_the_same_values() -> None:
