@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -32,10 +33,13 @@ IDLE_S = 0.5
 """Pause of an embedded worker that found nothing; new work wakes it at once."""
 
 LEARN_EVERY = 500
-"""Steps between two looks whether to learn, of a worker that is never idle."""
+"""Passes between two looks whether to learn, of a worker that is never idle."""
+
+LOOK_EVERY = 10
+"""Tenants that are looked after between two looks whether there is work."""
 
 FOLD_AT, FOLD_EVERY, FOLD_IDLE = 16, 50, 4
-"""Deltas at which a node is packed ahead of its turn, steps between two looks, deltas when idle."""
+"""Deltas at which a node is packed ahead of its turn, passes between two looks, deltas when idle."""
 
 
 class Step(NamedTuple):
@@ -113,42 +117,20 @@ async def run(tools: Tools, tenant: str | None, wake: asyncio.Event) -> None:
     When it is idle it also tidies each tenant once a night, and begins to learn from what is new. Now and then it
     looks at the stores. Looking and learning run beside its other work.
     """
-    rounds, learning = Rounds(), Learning()
+    shift = _Shift(tools, tenant)
     try:
-        await _run(tools, tenant, wake, rounds, learning)
+        await _run(shift, wake)
     finally:
-        await rounds.stop()
-        await learning.stop()
+        await shift.rounds.stop()
+        await shift.learning.stop()
 
 
-async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Rounds, learning: Learning) -> None:
-    steps, nightly = -1, Nightly()
+async def _run(shift: _Shift, wake: asyncio.Event) -> None:
     while True:
         wake.clear()
         busy = False
-        steps += 1
         try:
-            served = await tools.in_thread(_tenants, tools, tenant)
-            for name in served:
-                if steps % FOLD_EVERY == 0:
-                    await tools.in_thread(_fold, tools, name)
-                    await lapse(tools, name)
-                    await tools.in_thread(passing.end_records, tools, name)
-                    rounds.turn(tools, name)
-                if steps % LEARN_EVERY == LEARN_EVERY - 1:
-                    learning.turn(tools, name)
-                busy |= await step(tools, name) is not None
-                busy |= await _deliver(tools, name) > 0
-            if not busy:
-                await tools.in_thread(scrub.scrub, tools)
-                for name in served:
-                    busy |= await sources.erase(tools, name) > 0
-                    busy |= await attest.settle(tools, name) > 0
-                    await tools.in_thread(tools.log.prune, name, tools.now())
-                    busy |= await tools.in_thread(passing.reread, tools, name) > 0
-                    busy |= await nightly.turn(tools, name)
-                    rounds.turn(tools, name)
-                    learning.turn(tools, name)
+            busy = await shift.work() or await shift.upkeep()
         except LayerClosedError:
             return
         except StoreError as error:
@@ -159,6 +141,64 @@ async def _run(tools: Tools, tenant: str | None, wake: asyncio.Event, rounds: Ro
                     await wake.wait()
             except TimeoutError:
                 continue
+
+
+@dataclass(slots=True)
+class _Shift:
+    """What one worker does, over all tenants that it serves."""
+
+    tools: Tools
+    tenant: str | None
+    rounds: Rounds = field(default_factory=Rounds)
+    learning: Learning = field(default_factory=Learning)
+    nightly: Nightly = field(default_factory=Nightly)
+    passes: int = -1
+    begin: int = 0
+    """The tenant that upkeep begins with: the one it was called away from."""
+
+    async def work(self) -> bool:
+        """A step in each tenant where something is due; whether anything was done."""
+        tools, busy = self.tools, False
+        self.passes += 1
+        if self.passes % FOLD_EVERY == 0:
+            for name in await self._served():
+                await tools.in_thread(_fold, tools, name)
+                await lapse(tools, name)
+                await tools.in_thread(passing.end_records, tools, name)
+                self.rounds.turn(tools, name)
+        for name in await self._due():
+            if self.passes % LEARN_EVERY == LEARN_EVERY - 1:
+                self.learning.turn(tools, name)
+            busy |= await step(tools, name) is not None
+        for name in sorted({whose for whose, _ in tools.delivering if self.tenant in (None, whose)}):
+            busy |= await _deliver(tools, name) > 0
+        return busy
+
+    async def upkeep(self) -> bool:
+        """Look after one tenant after the other, as long as nothing is due; whether anything was done."""
+        tools, busy = self.tools, False
+        await tools.in_thread(scrub.scrub, tools)
+        served = await self._served()
+        for looked in range(len(served)):
+            if looked % LOOK_EVERY == LOOK_EVERY - 1 and await self._due():
+                self.begin += looked
+                return True
+            name = served[(self.begin + looked) % len(served)]
+            busy |= await sources.erase(tools, name) > 0
+            busy |= await attest.settle(tools, name) > 0
+            await tools.in_thread(tools.log.prune, name, tools.now())
+            busy |= await tools.in_thread(passing.reread, tools, name) > 0
+            busy |= await self.nightly.turn(tools, name)
+            self.rounds.turn(tools, name)
+            self.learning.turn(tools, name)
+        return busy
+
+    async def _served(self) -> list[str]:
+        return await self.tools.in_thread(_tenants, self.tools, self.tenant)
+
+    async def _due(self) -> list[str]:
+        due = await self.tools.in_thread(_due, self.tools)
+        return [name for name in due if self.tenant in (None, name)]
 
 
 async def _deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
@@ -219,6 +259,12 @@ def _release(tools: Tools, claim: Claim) -> None:
 def _fail(tools: Tools, claim: Claim, reason: str, waits: bool) -> bool:
     with tools.store.database.write() as connection:
         return outbox.fail(connection, claim, reason, retryable=waits)
+
+
+def _due(tools: Tools) -> list[str]:
+    """Tenants in which something can be taken on now."""
+    with tools.store.database.read() as connection:
+        return outbox.due(connection)
 
 
 def _tenants(tools: Tools, tenant: str | None) -> list[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, false, func, select, true, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, false, func, select, true, update
 
 from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.engine import insert_of, upsert
@@ -38,13 +38,12 @@ MAX_BATCH = 500
 # Statements of every step are built once: building one costs more than running it.
 _W, _O = work.c, outbox.c
 _WAITS = (_W.tenant == bindparam("tenant")) & (_W.parked == false())
-_NEXT = (
-    select(_W.entity, _W.attempts, _W.refresh, _W.stores)
-    .where(_WAITS, (_W.lease_until <= present()) | (_W.lease_until > present() + LONGEST_LEASE))
-    .order_by(_W.due, _W.entity)
-    .limit(1)
-)
-_NEXT_DUE = _NEXT.where((_W.due <= present()) | (_W.due > present() + LONGEST_DELAY))
+_FREE = (_W.lease_until <= present()) | (_W.lease_until > present() + LONGEST_LEASE)
+_NEXT = select(_W.entity, _W.attempts, _W.refresh, _W.stores).where(_WAITS, _FREE).order_by(_W.due, _W.entity).limit(1)
+_IS_DUE = (_W.due <= present()) | (_W.due > present() + LONGEST_DELAY)
+_NEXT_DUE = _NEXT.where(_IS_DUE)
+_SOME = exists().where(_W.tenant == tenants.c.tenant, _W.parked == false(), _FREE, _IS_DUE)
+_DUE = select(tenants.c.tenant).where(_SOME).order_by(tenants.c.tenant)  # one look into the index for each
 _ANY = select(_W.entity).where(_WAITS).limit(1)
 _THIS = (_W.tenant == bindparam("whose")) & (_W.entity == bindparam("which"))
 _TOKEN = select(_W.token).where(_THIS)
@@ -194,6 +193,11 @@ def disturb(connection: Connection, tenant: str, entity: int) -> None:
     """Its grants changed: a plan in flight must not be applied, the entity is taken up anew."""
     row = (work.c.tenant == tenant) & (work.c.entity == entity)
     connection.execute(update(work).where(row).values(token=0, lease_until=0))
+
+
+def due(connection: Connection) -> list[str]:
+    """The tenants that have something to take on now, in order."""
+    return list(connection.execute(_DUE).scalars())
 
 
 def is_waiting(connection: Connection, tenant: str) -> bool:
