@@ -78,7 +78,8 @@ def claim(connection: Connection, tenant: str, now: int, *, force: bool = False)
     """
     lock(connection, tenant)
     found = load(connection, tenant)
-    if found.open and found.token and found.until > now and not force:
+    held = 0 < found.until - now <= LEASE  # one that ends later was taken before a clock was set back
+    if found.open and found.token and held and not force:
         return None
     if found.open and now - found.started < DAY:
         mine = replace(found, token=next_id(), until=now + LEASE)

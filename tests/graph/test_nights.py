@@ -27,6 +27,11 @@ def test_nobody_else_gets_it_while_the_lease_lasts(store):
     assert _claim(store, NOON + nights.LEASE) is not None
 
 
+def test_a_lease_from_before_a_clock_was_set_back_binds_nobody(store):
+    assert _claim(store, NOON + HOUR) is not None
+    assert _claim(store, NOON) is not None
+
+
 def test_whoever_lost_the_lease_writes_nothing_more(store):
     slow = _claim(store, NOON)
     fast = _claim(store, NOON + nights.LEASE)
