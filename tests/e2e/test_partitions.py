@@ -31,6 +31,7 @@ def partition(postgres, postgres_url):
     return lambda: postgres.psql(script, postgres_url.rpartition("/")[2])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_partitioned_database_holds_the_same_and_goes_on(postgres_url, rows, partition, tmp_path):
     for tenant in TENANTS:
