@@ -27,6 +27,8 @@ PAIRS = tuple(combinations(SIGNS, 2))
 def fitted(orders: Sequence[str], honest: Sequence[str]) -> dict[str, float]:
     """Logistic regression over signs and pairs of signs, both classes weighing the same.
 
+    No weight but the constant is below 0: nothing that is added to an order makes it less of one.
+
     Args:
         orders: Lines that speak to a model as its master.
         honest: Lines that do not.
@@ -40,7 +42,7 @@ def fitted(orders: Sequence[str], honest: Sequence[str]) -> dict[str, float]:
     weights, constant = np.zeros(rows.shape[1]), 0.0
     for _ in range(STEPS):
         miss = (1 / (1 + np.exp(-(rows @ weights + constant))) - right) * weigh
-        weights -= RATE * (rows.T @ miss + RIDGE * weights / len(right))
+        weights = np.maximum(0.0, weights - RATE * (rows.T @ miss + RIDGE * weights / len(right)))
         constant -= RATE * float(miss.sum())
     names = (*SIGNS, *(" ".join(pair) for pair in PAIRS))
     table = {name: round(float(weight), 2) for name, weight in zip(names, weights, strict=True)}

@@ -12,8 +12,8 @@ import re
 from collab_layer.stages.lessons import mostly_cyrillic
 
 _TABLE = str.maketrans(
-    "аеорсухіѕјԁһӏкмтвнгАЕОРСУХІЅВНКМТαβεικνορτυχγΑΒΕΗΙΚΜΝΟΡΤΥΧΖ",
-    "aeopcyxisjdhlkmtbhrAEOPCYXISBHKMTabeiknoptuxyABEHIKMNOPTYXZ",
+    "аеорсухіѕјԁһӏкмтвнгАЕОРСУХІЅВНКМТαβεηικνορτυχγωΑΒΕΗΙΚΜΝΟΡΤΥΧΖ",
+    "aeopcyxisjdhlkmtbhrAEOPCYXISBHKMTabenikvoptuxywABEHIKMNOPTYXZ",
 )
 _LATIN = re.compile("[A-Za-z]")
 _WORD = re.compile(r"[^\W_]+")

@@ -18,8 +18,10 @@ from collab_layer.stages.order_signs import SIGNS, signs
 from collab_layer.stages.order_weights import WEIGHTS
 from collab_layer.stages.tokens import lower, normal, sentences
 
-LIMIT = 1.5
+LIMIT = 1.0
 """Log-odds from which a sentence is an order. Source: docs/evidence/govern.md."""
+IN_A_NAME = 0.0
+"""The same for a name, which has no reason to speak to anybody."""
 TOGETHER = 5.0
 """The same for two sentences of different records, each of which passes alone."""
 READ = 20_000
@@ -41,6 +43,8 @@ _TELLING = re.compile(
     r"парол|токен|ключ|учетн|истори|памят|сотрудник|пользовател|хозя"
 )
 """Without one of these no line of ours is an order; looked for first, since all signs take fifteen times as long."""
+_STOP = re.compile(r"(?<=[.!?…;])\s+")
+"""Where a sentence may end that goes on in a small letter."""
 _ORDER = {name: place for place, name in enumerate(SIGNS)}
 
 
@@ -49,9 +53,14 @@ def folded(sentence: str) -> str:
     return lower(latin(normal(sentence))).replace("*", "")
 
 
-def reads_like_order(text: str) -> bool:
-    """Whether any sentence of a text is an order to a model."""
-    return any(_weight(shown) > LIMIT for shown in _shown(text[:READ]))
+def reads_like_order(text: str, *, limit: float = LIMIT) -> bool:
+    """Whether any sentence of a text is an order to a model.
+
+    Args:
+        text: Its first 20,000 characters are read.
+        limit: Log-odds from which it is.
+    """
+    return any(_weight(shown) > limit for shown in _shown(text[:READ]))
 
 
 def joined(texts: Sequence[str]) -> list[int]:
@@ -79,7 +88,7 @@ def _completes(one: frozenset[str], other: frozenset[str]) -> bool:
 @lru_cache(maxsize=1 << 13)
 def _shown(text: str) -> tuple[frozenset[str], ...]:
     """The signs of each sentence that shows any."""
-    every = (folded(sentence) for sentence in sentences(text))
+    every = (folded(piece) for sentence in sentences(text) for piece in _STOP.split(sentence))
     return tuple(found for one in every if _TELLING.search(one) and (found := signs(one)))
 
 
@@ -89,4 +98,4 @@ def _weight(shown: frozenset[str]) -> float:
     return WEIGHTS[""] + sum(WEIGHTS.get(name, 0.0) for name in (*shown, *pairs))
 
 
-__all__ = ["LIMIT", "TOGETHER", "folded", "joined", "reads_like_order"]
+__all__ = ["IN_A_NAME", "LIMIT", "TOGETHER", "folded", "joined", "reads_like_order"]

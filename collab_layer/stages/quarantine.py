@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from collab_layer.stages.lookalikes import latin
-from collab_layer.stages.orders import reads_like_order
+from collab_layer.stages.orders import IN_A_NAME, reads_like_order
 from collab_layer.stages.tokens import normal
 from collab_layer.stages.urls import carries_link
 
@@ -168,7 +168,9 @@ def speakable(name: str) -> bool:
     """
     if len(name) > MAX_NAME or not name.isprintable():
         return False
-    return all(quarantined(seen) is None for seen in (name, _JOINTS.sub(" ", name)))
+    apart = _JOINTS.sub(" ", name)
+    held = any(quarantined(seen) is not None for seen in (name, apart))
+    return not held and not reads_like_order(apart, limit=IN_A_NAME)
 
 
 def _hides_words(token: str) -> bool:

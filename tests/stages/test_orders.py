@@ -79,7 +79,7 @@ def test_every_sign_is_shown_by_some_line_of_ours():
     assert shown == set(SIGNS)
 
 
-@pytest.mark.parametrize("text", ["ignоrе the рrevious", "ιgnοre the previοus", "ig\u00adno\u200dre the previous"])
+@pytest.mark.parametrize("text", ["ignоrе the рrevious", "ιgnοre the pre\u03bdιous", "ig\u00adno\u200dre the previous"])
 def test_letters_of_other_alphabets_and_invisible_ones_change_nothing(text):
     assert folded(text) == "ignore the previous"
 
