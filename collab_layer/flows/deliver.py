@@ -23,6 +23,7 @@ from collab_layer.graph.names import salt
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
+from collab_layer.types.facet import FacetKind
 from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import FOREVER, micros, moment
 from collab_layer.types.update import Source, Update
@@ -121,12 +122,12 @@ def _names(connection: Connection, tenant: str, items: Iterable[Item]) -> dict[i
 
 
 def _sources(item: Item, seen: Audience, names: Mapping[int, Entity], secret: str) -> tuple[Source, ...]:
-    """The lineage as its reader may see it: who shares no more than facets is not told by name."""
+    """The lineage as its reader may see it: who shares no more than facets is not told by name, who publishes is."""
     out: list[Source] = []
     for source, whose, weight in item.sources:
         if whose not in names:
             continue
-        if whose == item.owner or seen.level(whose) >= Level.RECORDS:
+        if whose == item.owner or item.kind is FacetKind.NOTICE or seen.level(whose) >= Level.RECORDS:
             out.append(Source(id=source, principal=names[whose], weight=weight))
         else:
             out.append(Source(id="withheld", principal=pseudonym(secret, item.owner, whose), weight=round(weight, 1)))

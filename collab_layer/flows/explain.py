@@ -146,6 +146,9 @@ def _item(opened: Opened, scope: Scope, id_: str) -> Item:
     reading = opened.reading
     id_ = derived.whole(reading.connection, reading.tenant, id_, None if scope.principal is None else opened.reader)
     item = derived.get(reading.connection, reading.tenant, [id_]).get(id_)
+    if item is not None and item.key.startswith(derived.COPY):  # a reader's copy of a notice stands for it
+        id_ = item.sources[0][0]
+        item = derived.get(reading.connection, reading.tenant, [id_]).get(id_)
     gone = item is None or id_ in derived.is_erased(reading.connection, reading.tenant, [id_])
     if item is None or gone or (scope.principal is not None and not _may_see(opened, item)):
         raise UnknownIdError(id_)

@@ -28,6 +28,8 @@ from collab_layer.types.time import FOREVER
 ERASED = "erased"
 FORGOTTEN = "forgotten"
 """Marks of rows that hold no words any more: a distilled facet's trace, and an item that must not be made again."""
+COPY = "copy of "
+"""How the key of a notice begins that is one reader's copy of another, for its store."""
 NOBODY = 0
 """Owner of a trace whose reader was erased."""
 REMEMBERED = 64

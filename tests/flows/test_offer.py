@@ -1,5 +1,7 @@
 """What a context says reaches the stores that were asked to take it, and leaves them again."""
 
+from datetime import timedelta
+
 import pytest
 
 from collab_layer.errors import BackendDownError, NotPermittedError
@@ -49,6 +51,50 @@ def test_a_revoked_grant_takes_the_delivered_facets_back(layer, store):
         layer.revoke(grant.id)
     layer.deliver("agent:new")
     assert store.texts() == []
+
+
+FREEZE = "No deployments on Friday"
+
+
+@pytest.mark.parametrize("end", ["revoke", "forget", "forget_owner", "run_out", "unsaid"])
+def test_a_notice_reaches_each_readers_store_and_leaves_it_with_the_notice(layer, store, clock, end):
+    for who in ("agent:ann", "agent:ben", "agent:cat"):
+        layer.observe(who, "tool:ci", verb="used")
+    notice = layer.publish("agent:ann", FREEZE, "tenant", until=clock() + timedelta(days=1))
+    layer.drain()
+    for reader in ("agent:ben", "agent:cat"):
+        layer.deliver(reader)
+    told = {str(update.owner): update for update in store.derived()}
+    assert {name: update.text for name, update in told.items()} == {"agent:ben": FREEZE, "agent:cat": FREEZE}
+    assert [str(source.principal) for source in told["agent:ben"].sources] == ["agent:ann"]
+    assert layer.as_("agent:ben").explain(told["agent:ben"].id).id == notice.id
+    assert [facet.text for facet in layer.context("agent:ben").facets] == [FREEZE], "once, not as the copy too"
+    assert layer.deliver("agent:ben") == 0
+    if end == "run_out":
+        clock.advance(days=2)
+    elif end == "unsaid":
+        clock.advance(hours=1)
+        for text in ("Deployments are open again", "The freeze is over"):  # of one owner no more are said
+            layer.publish("agent:ann", text, "tenant")
+        for reader in ("agent:ben", "agent:cat"):
+            layer.deliver(reader)
+    elif end == "revoke":
+        layer.revoke(notice.id)
+    else:
+        layer.forget("agent:ann" if end == "forget_owner" else notice.id)
+    layer.drain()
+    assert FREEZE not in store.texts()
+
+
+def test_a_notice_for_one_reaches_nobody_elses_store(layer, store):
+    for who in ("agent:ann", "agent:ben", "agent:cat"):
+        layer.observe(who, "tool:ci", verb="used")
+    layer.publish("agent:ann", FREEZE, "agent:ben")
+    layer.publish("agent:ann", "Only for support", "tenant", purpose="support")
+    layer.drain()
+    for reader in ("agent:ann", "agent:ben", "agent:cat"):
+        layer.deliver(reader)
+    assert [(str(update.owner), update.text) for update in store.derived()] == [("agent:ben", FREEZE)]
 
 
 def test_a_facet_that_is_said_no_more_is_taken_back(layer, store):

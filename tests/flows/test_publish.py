@@ -287,9 +287,11 @@ def test_what_was_published_and_ended_is_told_by_audit_without_its_words(layer, 
         assert connection.execute(text("SELECT count(*) FROM notices")).scalar() == 0
 
 
-def test_it_is_delivered_into_no_store(layer, team):
+def test_it_is_delivered_to_whom_it_is_for_and_to_nobody_else(layer, team):
     store = InMemoryBackend()
     layer.attach(store, deliver=True)
     layer.publish("user:anna", SAFE, team)
-    assert layer.deliver("user:ben") == 0
-    assert store.texts() == []
+    for reader in ("user:ben", "user:anna"):
+        layer.deliver(reader)
+    assert [str(update.owner) for update in store.derived()] == ["user:ben"]
+    assert store.texts() == [SAFE]

@@ -79,6 +79,20 @@ def test_without_a_grant_nothing_passes(world, layer):
     assert world.people.signal(b)["value"].startswith("Nothing is known from others yet.")
 
 
+def test_what_is_published_stands_in_the_prompt_until_it_is_taken_back(world, layer):
+    a, b = (world.people.new() for _ in "ab")
+    world.client.agents.passages.create(b, text=OWN, tags=["topic:go-modules"])
+    for agent, entity in ((a, A), (b, B)):
+        attach(world.client, agent, entity=entity, layer=layer, every_s=None)
+    notice = layer.publish(A, "No deployments on Friday", "tenant")
+    keeper(world, layer).sync()
+    assert "No deployments on Friday" in world.people.prompt(b)
+    assert "No deployments on Friday" not in world.people.prompt(a)
+    layer.revoke(notice.id)
+    keeper(world, layer).sync()
+    assert "No deployments on Friday" not in world.people.prompt(b)
+
+
 def test_a_revoked_grant_leaves_the_prompt_at_the_next_round(world, layer):
     a, b = (world.people.new() for _ in "ab")
     world.client.agents.passages.create(b, text=OWN, tags=["topic:go-modules"])
