@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -152,6 +153,8 @@ def _run(case: _Case) -> float:
 
 
 def _work(case: _Case, number: int, ready: Barrier, ended: Any) -> None:
+    if hasattr(os, "setsid"):
+        os.setsid()  # as under a supervisor: Linux may share the processors by session, and all would have one share
     asyncio.run(_drain(case, number, ready))
     ended.put(True)
 
