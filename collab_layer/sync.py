@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 
 from collab_layer.config import Settings
 from collab_layer.errors import LayerClosedError, LoopThreadError
-from collab_layer.layer import AsyncCollabLayer, EntityLike, RulesLike
+from collab_layer.layer import AsyncCollabLayer
 from collab_layer.plugins.manager import Plugins
 from collab_layer.ports.backend import Change, MemoryBackend
 from collab_layer.ports.clock import Clock, system_clock
@@ -41,6 +41,7 @@ from collab_layer.types.review import Blocked, Quarantined
 from collab_layer.types.rules import RuleDiff, RuleSet, RulesPreview
 from collab_layer.types.scope import Grant, LevelName, Policy, Sharing
 from collab_layer.types.upkeep import Consolidation
+from collab_layer.verbs.base import EntityLike, RulesLike
 
 T = TypeVar("T")
 
@@ -405,7 +406,7 @@ class CollabLayer:
 
 for _name, _own in vars(CollabLayer).items():
     # Written once, in `AsyncCollabLayer`.
-    _theirs: Any = vars(AsyncCollabLayer).get("aclose" if _name == "close" else _name)
+    _theirs: Any = getattr(AsyncCollabLayer, "aclose" if _name == "close" else _name, None)
     if not _name.startswith("_") and _theirs is not None:
         for _part in (_own, getattr(_own, "__func__", _own)):
             _part.__doc__ = _theirs.__doc__

@@ -30,7 +30,8 @@ async def beats() -> None:
 
 
 def public(cls: type) -> dict[str, object]:
-    return {name: member for name, member in vars(cls).items() if not name.startswith("_")}
+    own = [base for base in reversed(cls.__mro__) if base is not object]
+    return {name: member for base in own for name, member in vars(base).items() if not name.startswith("_")}
 
 
 def renamed(name: str) -> str:
