@@ -7,8 +7,7 @@ Dense ids and places only, never words. Rows go with their owner, with each thin
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
@@ -21,7 +20,7 @@ from collab_layer.graph.tables import interactions, offered, rankings, verdicts
 TENANT = 0
 """Stands for the tenant as a whole among owners; no entity has this id."""
 NEWEST = 20_000
-"""Rankings that are looked at, at most."""
+"""Rankings that are looked at, at most: the newest."""
 
 
 class Row(NamedTuple):
@@ -81,46 +80,31 @@ def served(connection: Connection, tenant: str, entity: int | None, since: int, 
     where = [r.tenant == tenant, r.at >= since, *([] if entity is None else [r.entity == entity])]
     query = select(r.id, r.at, r.entity, r.arm, r.request).where(*where).order_by(r.at.desc(), r.id.desc())
     heads = {row.id: row for row in connection.execute(query.limit(NEWEST))}
-    places = _offered(connection, tenant, heads)
     found = {(row.entity, row.request, row.arm): Served(row.at, row.entity, row.arm) for row in heads.values()}
-    shown: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for id_, thing in places:
-        shown.setdefault((heads[id_].entity, thing), []).append((heads[id_].at, id_))
-    for of in shown.values():
-        of.sort()
-    for actor, target, at in _chosen(connection, tenant, {row.entity for row in heads.values()}, since):
-        before = shown.get((actor, target), [])
-        last = bisect_left(before, (at, 0)) - 1
-        if last < 0 or before[last][0] < at - within:
-            continue
-        row = heads[before[last][1]]
+    for ranking, place, other in _chosen(connection, tenant, list(heads), within):
+        row = heads[ranking]
         unit = (row.entity, row.request, row.arm)
         if found[unit].place is None:
-            found[unit] = Served(row.at, row.entity, row.arm, *places[row.id, target])
+            found[unit] = Served(row.at, row.entity, row.arm, place, other)
     return list(found.values())
 
 
-def _offered(
-    connection: Connection, tenant: str, heads: Iterable[int]
-) -> dict[tuple[int, int], tuple[int, int | None]]:
-    o = offered.c
-    found: dict[tuple[int, int], tuple[int, int | None]] = {}
-    for part in pages(list(heads), 2_000):
-        query = select(o.ranking, o.thing, o.place, o.other)
-        for row in connection.execute(query.where(o.tenant == tenant, among(connection, o.ranking, part))):
-            found[row.ranking, row.thing] = (row.place, row.other)
-    return found
-
-
-def _chosen(connection: Connection, tenant: str, owners: set[int], since: int) -> list[tuple[int, int, int]]:
-    """Actor, thing and time of what owners did, the earliest first."""
-    i = interactions.c
-    found: list[tuple[int, int, int, int]] = []
-    for part in pages(sorted(owners), 2_000):
-        mine = (i.tenant == tenant) & among(connection, i.actor, part) & (i.at > since)
-        query = select(i.at, i.id, i.actor, i.target).where(mine, i.target.is_not(None), i.weight > 0)
-        found += [(row.at, row.id, row.actor, row.target) for row in connection.execute(query)]
-    return [(actor, target, at) for at, _, actor, target in sorted(found)]
+def _chosen(
+    connection: Connection, tenant: str, heads: Sequence[int], within: int
+) -> list[tuple[int, int, int | None]]:
+    """Each choice with the ranking it is owed to, as ranking, place and other place; the earliest choice first."""
+    r, o, i = rankings.c, offered.c, interactions.c
+    acted = (i.tenant == r.tenant) & (i.actor == r.entity) & (i.at > r.at) & (i.at <= r.at + within) & (i.weight > 0)
+    there = (o.tenant == r.tenant) & (o.ranking == r.id) & (o.thing == i.target)
+    joined = rankings.join(interactions, acted).join(offered, there)
+    query = select(i.at, i.id, r.at.label("served"), r.id.label("ranking"), o.place, o.other).select_from(joined)
+    newest: dict[tuple[int, int], tuple[int, int, int, int | None]] = {}
+    for part in pages(heads, 2_000):
+        for row in connection.execute(query.where(r.tenant == tenant, among(connection, r.id, part))):
+            owed = (row.served, row.ranking, row.place, row.other)
+            choice = (row.at, row.id)
+            newest[choice] = max(newest.get(choice, owed), owed, key=lambda one: one[:2])
+    return [newest[choice][1:] for choice in sorted(newest)]
 
 
 def verdicts_of(connection: Connection, tenant: str) -> dict[int, Verdict]:
