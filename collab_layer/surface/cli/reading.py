@@ -100,6 +100,8 @@ def rank(
     rows = [(place, str(item.entity), item.score, item.rationale) for place, item in enumerate(ranking.items, start=1)]
     columns = ("", "candidate", "score", "because")
     console().print(table(f"For {entity}", columns, rows, numeric=("", "score")))
+    if ranking.arm != "neighbours":
+        remark(f"By its own memory alone ({ranking.arm}).")
     for sentence in ranking.degraded:
         remark(f"incomplete: {sentence}")
     return None
