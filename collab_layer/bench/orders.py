@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 
 from collab_layer.bench.order_words import HONEST, ORDERS
-from collab_layer.stages.order_signs import SIGNS, signs
-from collab_layer.stages.orders import folded
+from collab_layer.stages.order_signs import SIGNS
+from collab_layer.stages.orders import shown_by
 from collab_layer.types.graph import Floats
 
 RIDGE = 0.1
@@ -59,7 +59,7 @@ def module(table: Mapping[str, float]) -> str:
 
 
 def _row(line: str) -> Floats:
-    found = signs(folded(line))
+    found = shown_by(line)
     return np.array([float(one in found) for one in SIGNS] + [float(a in found and b in found) for a, b in PAIRS])
 
 

@@ -20,7 +20,7 @@ from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.linked import links_of
 from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
-from collab_layer.stages.fair import in_turn
+from collab_layer.stages.fair import PART, in_turn
 from collab_layer.stages.search import rank_records, shares
 from collab_layer.stages.tokens import hashed, terms
 from collab_layer.stages.witnesses import Telling, first_to_read
@@ -30,16 +30,9 @@ from collab_layer.types.scope import Level
 
 
 def found(
-    tools: Tools,
-    opened: Opened,
-    query: str,
-    vector: Vectors | None,
-    links: Sequence[Entity],
-    *,
-    most: int,
-    delta: float,
+    tools: Tools, opened: Opened, query: str, vector: Vectors | None, links: Sequence[Entity], most: int
 ) -> list[Snippet]:
-    """Up to `most` records, best first; of one foreign principal no more than delta of them while others have some."""
+    """Up to `most` records, best first; of one foreign principal no more than its part while others have some."""
     reading = opened.reading
     known = list(names.find(reading.connection, reading.tenant, (str(one) for one in links)).values())
     laid = corpus(reading, opened.focus, [hashed(term) for term in terms(query)], vector, known)
@@ -48,9 +41,7 @@ def found(
     if tools.replays.pay(reading, opened.focus):
         laid = replace(laid, held=links_of(reading, laid.cards))
     scores = rank_records(laid)
-    rows = _within(
-        opened, laid, [row for row in laid.best_first(scores).tolist() if np.isfinite(scores[row])], most, delta
-    )
+    rows = _within(opened, laid, [row for row in laid.best_first(scores).tolist() if np.isfinite(scores[row])], most)
     cards = texts(reading.connection, reading.tenant, laid.cards[rows].tolist())
     party = reading.index.aliases
     told = [
@@ -58,9 +49,8 @@ def found(
         for row in rows
         if (card := cards.get(int(laid.cards[row]))) is not None and card.text
     ]
-    return _corroborated_first(
-        [one for _, one in told], shares(laid, [row for row, _ in told], [one.voice for _, one in told])
-    )
+    snippets = [one for _, one in told]
+    return _corroborated_first(snippets, shares(laid, [row for row, _ in told], [one.voice for one in snippets]))
 
 
 def foreign(opened: Opened, owners: Iterable[int]) -> list[int | None]:
@@ -70,9 +60,9 @@ def foreign(opened: Opened, owners: Iterable[int]) -> list[int | None]:
     return [None if (voice := of.get(owner, owner)) in own else voice for owner in owners]
 
 
-def _within(opened: Opened, laid: Corpus, order: Sequence[int], most: int, delta: float) -> list[int]:
+def _within(opened: Opened, laid: Corpus, order: Sequence[int], most: int) -> list[int]:
     """The rows that are read, best first."""
-    turn = in_turn([1] * len(order), foreign(opened, laid.owners[order].tolist()), delta * most)
+    turn = in_turn([1] * len(order), foreign(opened, laid.owners[order].tolist()), PART * most)
     return [order[place] for place in sorted(turn[:most])]
 
 

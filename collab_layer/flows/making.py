@@ -19,7 +19,7 @@ from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.store import Opened
 from collab_layer.stages import synthesize
-from collab_layer.stages.fair import in_turn
+from collab_layer.stages.fair import PART, in_turn
 from collab_layer.stages.orders import joined
 from collab_layer.stages.quarantine import speakable
 from collab_layer.stages.tokens import terms
@@ -67,7 +67,7 @@ class Maker:
     def found(self, vector: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
         """The records that answer the query, best first; each weighs its score."""
         most = max(12, self.budget_tokens // LEAST_LESSON)
-        return found(self.tools, self.opened, self.query or "", vector, links, most=most, delta=self.sharing.delta)
+        return found(self.tools, self.opened, self.query or "", vector, links, most)
 
     def lessons(self, found: Sequence[Snippet]) -> list[Made]:
         """Each record as a lesson; in front a facet over them where the budget is small."""
@@ -82,11 +82,11 @@ class Maker:
         return [*heads, *self._in_turn(self.made(drafts, FacetKind.LESSON))]
 
     def _in_turn(self, made: Sequence[Made]) -> list[Made]:
-        """No foreign principal takes more than delta of the budget while others have something to say."""
+        """No foreign principal takes more than its part of the budget while others have something to say."""
         behind = [frozenset(foreign(self.opened, () if item is None else item.principals)) for _, item in made]
         voices = [next(iter(parties)) if len(parties) == 1 else None for parties in behind]
         costs = [estimate_tokens(line(facet)) for facet, _ in made]
-        return [made[place] for place in in_turn(costs, voices, self.sharing.delta * self.budget_tokens)]
+        return [made[place] for place in in_turn(costs, voices, PART * self.budget_tokens)]
 
     def facets(self, read: Sequence[Snippet]) -> tuple[list[Made], list[Made]]:
         """What the curated owners have in common: said by those who may be quoted, and published of the others."""

@@ -12,6 +12,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 
+PART = 0.35
+"""Of the records that are read for a query, and of the tokens of a context: what one principal may take before all
+others have had their turn. Source: docs/evidence/govern.md."""
+
+
 def in_turn(costs: Sequence[int], voices: Sequence[int | None], part: float) -> list[int]:
     """Places of the lines in the order to show.
 
@@ -34,4 +39,4 @@ def in_turn(costs: Sequence[int], voices: Sequence[int | None], part: float) -> 
     return [*within, *beyond]
 
 
-__all__ = ["in_turn"]
+__all__ = ["PART", "in_turn"]

@@ -49,8 +49,13 @@ _ORDER = {name: place for place, name in enumerate(SIGNS)}
 
 
 def folded(sentence: str) -> str:
-    """In lower case, without invisible characters; look-alikes of Latin letters are Latin."""
-    return lower(latin(normal(sentence))).replace("*", "")
+    """In lower case, without invisible characters."""
+    return lower(normal(sentence)).replace("*", "")
+
+
+def shown_by(sentence: str) -> frozenset[str]:
+    """The signs of one sentence, read as it is and with look-alikes of Latin letters as Latin ones."""
+    return frozenset[str]().union(*map(signs, _readings(sentence)))
 
 
 def reads_like_order(text: str, *, limit: float = LIMIT) -> bool:
@@ -88,8 +93,14 @@ def _completes(one: frozenset[str], other: frozenset[str]) -> bool:
 @lru_cache(maxsize=1 << 13)
 def _shown(text: str) -> tuple[frozenset[str], ...]:
     """The signs of each sentence that shows any."""
-    every = (folded(piece) for sentence in sentences(text) for piece in _STOP.split(sentence))
-    return tuple(found for one in every if _TELLING.search(one) and (found := signs(one)))
+    pieces = (piece for sentence in sentences(text) for piece in _STOP.split(sentence))
+    telling = (piece for piece in pieces if any(map(_TELLING.search, _readings(piece))))
+    return tuple(found for piece in telling if (found := shown_by(piece)))
+
+
+def _readings(sentence: str) -> tuple[str, ...]:
+    plain = folded(sentence)
+    return (plain,) if plain.isascii() else tuple(dict.fromkeys((plain, folded(latin(normal(sentence))))))
 
 
 @lru_cache(maxsize=1 << 13)
@@ -98,4 +109,4 @@ def _weight(shown: frozenset[str]) -> float:
     return WEIGHTS[""] + sum(WEIGHTS.get(name, 0.0) for name in (*shown, *pairs))
 
 
-__all__ = ["IN_A_NAME", "LIMIT", "TOGETHER", "folded", "joined", "reads_like_order"]
+__all__ = ["IN_A_NAME", "LIMIT", "TOGETHER", "folded", "joined", "reads_like_order", "shown_by"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collab_layer.bench.attacks import leads
 from collab_layer.graph.reader import TERM_HITS
+from collab_layer.stages.fair import PART
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.prompt import estimate_tokens, line
 
@@ -39,14 +40,14 @@ def test_a_note_in_the_words_of_the_question_does_not_lead_what_several_tell(lay
     assert not leads(lines, (WRONG,), RIGHT)
 
 
-def test_one_principal_fills_at_most_a_quarter_while_others_have_something_to_say(layer):
+def test_one_principal_fills_no_more_than_its_part_while_others_have_something_to_say(layer):
     honest(layer, 8)
     tell(layer, "m", TERM_HITS + 80, "Number {}: " + ASKED, WRONG)
     lessons = [facet for facet in told(layer, 800) if facet.kind == "lesson"]
     right = [place for place, facet in enumerate(lessons) if RIGHT in facet.text]
     assert len(right) == 8
     before = [estimate_tokens(line(facet)) for facet in lessons[: right[-1]] if WRONG in facet.text]
-    assert 0 < sum(before) <= 200
+    assert 0 < sum(before) <= PART * 800
 
 
 def test_alone_it_may_say_all_it_has(layer):
