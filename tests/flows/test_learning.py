@@ -12,6 +12,7 @@ from collab_layer.config import Settings
 from collab_layer.flows import learning
 from collab_layer.graph.tables import settings
 from collab_layer.sync import CollabLayer
+from collab_layer.testing.clock import FixedClock
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.time import SECOND
 
@@ -92,3 +93,14 @@ def test_a_worker_that_is_stopped_lets_go_of_it(database_url, held):
         threading.Timer(0.3, go_on.set).start()
     with CollabLayer.open(database_url, settings=Settings(worker=False)) as layer:
         assert learning.claim(layer._layer._core.tools, "default")
+
+
+def test_a_small_tenant_is_learned_from_after_a_day(database_url):
+    clock = FixedClock()
+    with CollabLayer.open(database_url, settings=Settings(worker=False), clock=clock) as layer:
+        tools = layer._layer._core.tools
+        assert not learning.claim(tools, "default"), "nothing is there"
+        layer.observe([Interaction(actor=f"user:{n}", target="item:1") for n in range(5)])
+        assert not learning.claim(tools, "default")
+        clock.advance(hours=25)
+        assert learning.claim(tools, "default")
