@@ -103,7 +103,7 @@ def _rank(
             columns["instruction"] = laid.candidate_vectors.dot(vector)
         used = gate.load(reading.connection, reading.tenant)
         arm = served.PLAIN
-        if opened.focus != NOBODY and scope.as_of is None:
+        if scope.as_of is None and opened.focus != NOBODY and reading.index.is_owner(np.array([opened.focus]))[0]:
             asked = "\0".join([instruction or "", *sorted(map(str, wanted))])
             arm = served.way(tools, reading.connection, reading.tenant, (opened.focus, entity), asked, used)
         alone = {name: weight for name, weight in used.weights.items() if name in stage.OWN}

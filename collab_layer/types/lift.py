@@ -14,15 +14,15 @@ class Gate(Value):
 
     Attributes:
         state: `open`: neighbours paid on past choices. `shut`: they did not, and only decide between
-            candidates that own memory cannot tell apart. `untested`: too few past choices, the
-            defaults hold. `set`: the operator chose the weights.
+            candidates that own memory cannot tell apart. `untested`: too few past choices;
+            shut, with the own weights that were measured on public sets. `set`: the operator chose the weights.
         weights: Of each feature, finite and >= 0.
         version: Changes whenever the weights do.
         gain: Difference in hits at 1 that neighbours made on past choices that were held out.
         low: Lower 95 % bound of `gain`; the gate opens if it is above 0.
         cases: How many past choices it rests on.
-        muted: Whether the whole tenant is served without neighbours for now: rankings served under
-            these weights, or earlier ones, went better without.
+        muted: Whether the whole tenant is served without neighbours for now: rankings went better
+            without them.
     """
 
     state: Literal["open", "shut", "untested", "set"]
