@@ -33,7 +33,8 @@ import numpy as np
 from collab_layer.bench import metrics
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet
-from collab_layer.bench.lift import Progress, prepared, replay
+from collab_layer.bench.lift import prepared
+from collab_layer.bench.replay import Progress, replay
 from collab_layer.bench.report import Report, Row
 from collab_layer.config import Settings
 from collab_layer.errors import ModelError, UnknownIdError

@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from collab_layer.types.graph import Floats
+from collab_layer.types.graph import Floats, Ids
 
 NAMES = ("random", "itemknn", "ease", "gfcf", "ials")
 RIDGE, KNN_TOP, KNN_SHRINK = 500.0, 32, 10.0
 COMPONENTS, POWER, BLEND = 64, 4, 0.3
-Score = Callable[[Floats], Floats]
-"""What a user holds, shape (items,), to scores, shape (items,)."""
+Score = Callable[[Ids, Ids], Floats]
+"""Columns of what a user holds, shape (m,), and of some items, shape (c,), to their scores, shape (c,)."""
 
 
 class Seen:
@@ -41,10 +41,6 @@ class Seen:
         """A user came to hold an item."""
         self._held.setdefault(user, []).append(item)
 
-    def count(self, user: int) -> int:
-        """How many items a user holds."""
-        return len(self._held.get(user, ()))
-
     def fit(self) -> None:
         """Fit every model anew; items that fewer than two users hold are left out."""
         counts: dict[int, int] = {}
@@ -53,22 +49,27 @@ class Seen:
                 counts[item] = counts.get(item, 0) + 1
         kept = sorted(item for item, count in counts.items() if count >= 2)
         self._column = {item: at for at, item in enumerate(kept)}
-        self._models = models(np.stack([self._row(user) for user in sorted(self._held)])) if kept else {}
+        self._models = models(self._matrix()) if kept else {}
 
-    def scores(self, user: int, items: Sequence[int]) -> Mapping[str, Floats]:
-        """Each model's scores of some items, 0 for one it does not know; shape (n,) each."""
-        row = self._row(user)
-        at = [self._column.get(item, -1) for item in items]
+    def scores(self, held: Sequence[int], items: Sequence[int]) -> Mapping[str, Floats]:
+        """Each model's scores of some items for one who holds others, 0 for one it does not know; shape (n,) each."""
+        mine, at = self._columns(held), [self._column.get(item, -1) for item in items]
+        known = np.array(at, np.int64) >= 0
+        wanted = np.array(at, np.int64)[known]
         out = {"random": self._random.random(len(items))}
         for name, score in self._models.items():
-            every = np.append(score(row), 0.0)
-            out[name] = every[at]
+            out[name] = np.zeros(len(items))
+            out[name][known] = score(mine, wanted)
         return out
 
-    def _row(self, user: int) -> Floats:
-        row = np.zeros(len(self._column))
-        row[[self._column[item] for item in self._held.get(user, ()) if item in self._column]] = 1.0
-        return row
+    def _columns(self, items: Sequence[int]) -> Ids:
+        return np.array([self._column[item] for item in items if item in self._column], np.int64)
+
+    def _matrix(self) -> Floats:
+        rows = np.zeros((len(self._held), len(self._column)))
+        for row, user in enumerate(sorted(self._held)):
+            rows[row, self._columns(self._held[user])] = 1.0
+        return rows
 
 
 def models(held: Floats) -> dict[str, Score]:
@@ -86,7 +87,7 @@ def installed() -> bool:
 
 
 def _linear(weights: Floats) -> Score:
-    return lambda row: row @ weights
+    return lambda held, wanted: weights[np.ix_(held, wanted)].sum(axis=0)
 
 
 def _knn(gram: Floats) -> Floats:
@@ -113,7 +114,13 @@ def _gfcf(held: Floats) -> Score:
     basis = random.normal(size=(held.shape[1], min(COMPONENTS, *held.shape)))
     for _ in range(POWER):
         basis = np.linalg.qr(normal.T @ (normal @ basis))[0]
-    return lambda row: (row @ normal.T) @ normal + BLEND * ((row / items) @ basis) @ basis.T * items
+
+    def score(mine: Ids, wanted: Ids) -> Floats:
+        near = normal[:, mine].sum(axis=1) @ normal[:, wanted]
+        ideal: Floats = (basis[mine] / items[mine, None]).sum(axis=0) @ basis[wanted].T * items[wanted]
+        return near + BLEND * ideal
+
+    return score
 
 
 def _ials(held: Floats) -> Score:
@@ -128,11 +135,11 @@ def _ials(held: Floats) -> Score:
     factors: Floats = np.asarray(model.item_factors, np.float64)
     square = factors.T @ factors + 0.1 * np.eye(factors.shape[1])
 
-    def score(row: Floats) -> Floats:
-        mine = factors[row > 0]
+    def score(held: Ids, items: Ids) -> Floats:
+        mine = factors[held]
         wanted: Floats = 11.0 * mine.sum(axis=0)
         taste: Floats = np.asarray(np.linalg.solve(square + 10.0 * mine.T @ mine, wanted), np.float64)
-        return factors @ taste
+        return factors[items] @ taste
 
     return score
 

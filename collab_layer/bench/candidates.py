@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -20,6 +20,8 @@ from collab_layer.errors import DataSetError
 
 KINDS = ("pop", "uni")
 NEGATIVES = 9
+LONGER = (19, 99)
+"""Wrong candidates of the longer lists: one list of each kind and trial, the shorter the beginning of the longer."""
 NEAREST = 300
 BURN_IN = 0.1
 """Share of the last likes, by time, before which nobody is asked (timed sets)."""
@@ -38,17 +40,24 @@ class Trial:
         target: The item that was taken.
         fitting: True if weights may be fitted on it; else it is only scored.
         lists: By kind, candidate items of shape (seeds, 10), the target first.
+        longer: By kind, one list of up to 100 that begins with the first of `lists`; of trials that are scored.
     """
 
     user: int
     target: int
     fitting: bool
     lists: Mapping[str, Numbers]
+    longer: Mapping[str, Numbers] = field(default_factory=dict[str, Numbers])
 
     @property
     def union(self) -> list[int]:
         """Every candidate of any list once, ascending."""
-        return np.unique(np.concatenate([held.ravel() for held in self.lists.values()])).tolist()
+        every = [held.ravel() for held in (*self.lists.values(), *self.longer.values())]
+        return np.unique(np.concatenate(every)).tolist()
+
+    def short(self) -> Trial:
+        """The same without the longer lists."""
+        return replace(self, longer={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,8 @@ def digest(steps: Sequence[Step]) -> str:
             total.update(f"{trial.user} {trial.target} {int(trial.fitting)}\n".encode())
             for kind in sorted(trial.lists):
                 total.update(kind.encode() + trial.lists[kind].astype("<i8").tobytes())
+            for kind in sorted(trial.longer):
+                total.update(b"longer" + kind.encode() + trial.longer[kind].astype("<i8").tobytes())
     return total.hexdigest()
 
 
@@ -165,14 +176,18 @@ class _Drawer:
     def trial(self, user: int, target: int, *, fitting: bool) -> Trial:
         held = np.array([self._place[event.item] for event in self._data.histories[user]], np.int64)
         lists: dict[str, Numbers] = {}
+        longer: dict[str, Numbers] = {}
         for number, kind in enumerate(KINDS):
             rows = np.empty((self._seeds, NEGATIVES + 1), np.int64)
             for seed in range(self._seeds):
                 random = np.random.default_rng([seed, user, target, number])
                 others = draw(kind, self._place[target], self._holders, held, random)
                 rows[seed] = self._items[np.concatenate([[self._place[target]], others])]
+                if seed == 0 and not fitting:
+                    more = drawn_on(kind, self._place[target], self._holders, np.union1d(held, others), random)
+                    longer[kind] = np.concatenate([rows[seed], self._items[more]])
             lists[kind] = rows
-        return Trial(user, target, fitting, lists)
+        return Trial(user, target, fitting, lists, longer)
 
 
 def draw(kind: str, target: int, holders: Numbers, held: Numbers, random: np.random.Generator) -> Numbers:
@@ -193,23 +208,35 @@ def draw(kind: str, target: int, holders: Numbers, held: Numbers, random: np.ran
     Raises:
         DataSetError: Fewer than nine items may be drawn.
     """
-    free = holders > 0
-    free[held] = False
-    free[target] = False
-    if np.count_nonzero(free) < NEGATIVES:
+    pool = _pool(kind, target, holders, held, random, NEGATIVES)
+    if len(pool) < NEGATIVES:
         raise DataSetError(f"fewer than {NEGATIVES} items are held by others; the set is too small")
-    pool = np.flatnonzero(free)
-    if kind == "pop":
-        order = np.lexsort((random.permutation(len(holders)), -holders))
-        order = order[(holders[order] > 0) | (order == target)]
-        at = int(np.flatnonzero(order == target)[0])
-        window = order[max(0, at - NEAREST // 2) : at + NEAREST // 2 + 1]
-        near = window[free[window]]
-        if len(near) < NEGATIVES:  # a user who holds nearly all of them: the nearest of the others
-            distance = np.abs(np.arange(len(order)) - at)[free[order]]
-            near = order[free[order]][np.argsort(distance, kind="stable")][:NEGATIVES]
-        pool = near
     return np.sort(random.choice(pool, NEGATIVES, replace=False))
 
 
-__all__ = ["KINDS", "NEGATIVES", "Numbers", "Step", "Trial", "digest", "draw", "drawn", "plan"]
+def drawn_on(kind: str, target: int, holders: Numbers, held: Numbers, random: np.random.Generator) -> Numbers:
+    """Up to ninety more wrong candidates in random order, fewer where there are no more; as in `draw`."""
+    more = LONGER[-1] - NEGATIVES
+    pool = _pool(kind, target, holders, held, random, more)
+    return random.permutation(pool)[:more]
+
+
+def _pool(kind: str, target: int, holders: Numbers, held: Numbers, random: np.random.Generator, wanted: int) -> Numbers:
+    """Rows to draw from; fewer than wanted only where there are no more."""
+    free = holders > 0
+    free[held] = False
+    free[target] = False
+    if kind != "pop":
+        return np.flatnonzero(free)
+    order = np.lexsort((random.permutation(len(holders)), -holders))
+    order = order[(holders[order] > 0) | (order == target)]
+    at = int(np.flatnonzero(order == target)[0])
+    window = order[max(0, at - NEAREST // 2) : at + NEAREST // 2 + 1]
+    near = window[free[window]]
+    if len(near) < wanted:  # a user who holds nearly all of them: the nearest of the others
+        distance = np.abs(np.arange(len(order)) - at)[free[order]]
+        near = order[free[order]][np.argsort(distance, kind="stable")][:wanted]
+    return near
+
+
+__all__ = ["KINDS", "LONGER", "NEGATIVES", "Numbers", "Step", "Trial", "digest", "draw", "drawn", "drawn_on", "plan"]

@@ -13,60 +13,30 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import time
-from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from collab_layer.bench import candidates
-from collab_layer.bench.baselines import NAMES, Seen, installed
-from collab_layer.bench.candidates import Step, Trial
+from collab_layer.bench import asking, candidates, slices
+from collab_layer.bench.asking import RULES, Answered, Wanted
+from collab_layer.bench.baselines import installed
+from collab_layer.bench.candidates import Step
 from collab_layer.bench.data import DataSet, load
+from collab_layer.bench.phases import Phases
+from collab_layer.bench.replay import Progress, replay, silent
 from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.scoring import FEATURES, Answered, score
+from collab_layer.bench.scoring import score
 from collab_layer.config import Settings
 from collab_layer.errors import DataSetError
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.ports.models import Embedder
-from collab_layer.types.entity import Entity
-from collab_layer.types.graph import Floats
-from collab_layer.types.interaction import Interaction
-from collab_layer.types.ranking import Ranking
+from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Sharing
 
-BLOCKS = 10
-"""Times at which edges between things, and the baselines, are made anew; at most once per step."""
-BATCH = 5_000
-_LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
-
-Progress = Callable[[str, int, int], None]
-
-
-class Hears(Protocol):
-    """What a history is told to."""
-
-    async def observe(self, actor: Sequence[Interaction], /) -> list[str]:
-        """Record what happened."""
-        ...
-
-    async def drain(self) -> int:
-        """Wait for the work behind it."""
-        ...
-
-
-class Layer(Hears, Protocol):
-    """What the benchmark needs of a layer; `AsyncCollabLayer` has it."""
-
-    async def rebuild(self) -> object:
-        """Make the edges between things anew."""
-        ...
-
-    async def rank(self, entity: str, candidates: Sequence[str], /) -> Ranking:
-        """Order candidates, each with its raw features."""
-        ...
+GUESTS = 200
+"""Scored users whose history is cut, and users of a slice with another graph, at most."""
 
 
 def run(
@@ -74,11 +44,12 @@ def run(
     *,
     seeds: int = 5,
     users: int | None = None,
+    full: bool = False,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Measure one set; blocking, see `measure`."""
-    return asyncio.run(measure(data_dir, seeds=seeds, users=users, embedder=embedder, progress=progress))
+    return asyncio.run(measure(data_dir, seeds=seeds, users=users, full=full, embedder=embedder, progress=progress))
 
 
 async def measure(
@@ -86,6 +57,7 @@ async def measure(
     *,
     seeds: int = 5,
     users: int | None = None,
+    full: bool = False,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -95,30 +67,38 @@ async def measure(
         data_dir: The folder as its publisher lays it out.
         seeds: Candidate lists per trial and kind, >= 1; figures are means over them.
         users: Ask for so many test and so many fitting trials at most, drawn at random; None is all.
+        full: Also with other curation rules, and over graphs that somebody spoiled: noise in every
+            history, and attackers. About five times the work.
         embedder: None takes the built-in hashing embedder.
         progress: Called with what is being done, how much is done, and of how much.
 
     Raises:
         DataSetError: The folder cannot be used, or it leaves nothing to fit or to score.
     """
-    began = time.perf_counter()
-    data, steps = await asyncio.to_thread(prepared, data_dir, seeds, users)
-    with tempfile.TemporaryDirectory(prefix="collab-lift-") as folder:
-        url = str(Path(folder) / "lift.db")
-        sharing = Sharing.within_tenant("records")
-        settings = Settings(worker=False)
-        opened = await AsyncCollabLayer.open(url, sharing=sharing, embedder=embedder, settings=settings)
-        async with opened as layer:
-            name = embedder.id if embedder is not None else layer.plugins.embedders["hashing"].open().id
-            answered = await ask(layer, data, steps, progress)
-    rows = await asyncio.to_thread(score, data.name, answered, seeds)
+    phases, tell = Phases(), progress or silent
+    with phases.of("plan"):
+        data, steps = await asyncio.to_thread(prepared, data_dir, seeds, users)
+    pushed = slices.pushed(data, steps)
+    async with opened(embedder) as layer:
+        used = embedder or layer.plugins.embedders["hashing"].open()
+        with phases.of("embed"):
+            vectors = await _vectors(data, used)
+        wanted = Wanted(
+            rules=tuple(RULES) if full else (), cuts=slices.CUTS, guests=GUESTS, extra=[pushed][: int(full)]
+        )
+        answered = await asking.ask(layer, data, steps, tell, vectors=vectors, wanted=wanted, phases=phases)
+    with phases.of("score"):
+        rows = await asyncio.to_thread(score, data.name, answered, seeds)
+    if full:
+        with phases.of("slices"):
+            rows += await _slices(data, steps, seeds, pushed, embedder, tell)
+            rows += slices.attacked(f"{data.name}.attack0", answered, pushed, seeds)
     if not installed():
         rows.append(Row(f"{data.name}.ials.skipped", 1.0, unit="contestants; install `implicit`"))
-    rows += [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
-    return Report(f"collab demo --data {data_dir.name}", data.sha256, 0, name, rows)
+    rows += [Row("run.model_calls", 0.0, unit="calls"), Row("run.tokens", 0.0, unit="tokens"), *phases.rows()]
+    rows.append(Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"))
+    command = f"collab bench lift --data {data_dir.name}{' --full' if full else ''}"
+    return Report(command, data.sha256, 0, used.id, rows, {"candidates": candidates.digest(steps)})
 
 
 def prepared(folder: Path, seeds: int, users: int | None = None) -> tuple[DataSet, list[Step]]:
@@ -135,92 +115,36 @@ def prepared(folder: Path, seeds: int, users: int | None = None) -> tuple[DataSe
     return data, steps
 
 
-# -- asking -------------------------------------------------------------------------------
+@asynccontextmanager
+async def opened(embedder: Embedder | None) -> AsyncGenerator[AsyncCollabLayer]:
+    """A fresh layer in a temporary folder, in which everybody may read everybody."""
+    with tempfile.TemporaryDirectory(prefix="collab-lift-") as folder:
+        url = str(Path(folder) / "lift.db")
+        settings = Settings(worker=False, injection_days=0, ranking_days=0, holdout=0.0)
+        sharing = Sharing.within_tenant("records")
+        layer = await AsyncCollabLayer.open(url, sharing=sharing, embedder=embedder, settings=settings)
+        async with layer:
+            yield layer
 
 
-async def ask(layer: Layer, data: DataSet, steps: Sequence[Step], progress: Progress | None = None) -> list[Answered]:
-    """Tell the layer what happened, step by step, and take each trial's raw features."""
-    tell = progress or _silent
-    trials = [(place, trial) for place, step in enumerate(steps) for trial in step.trials]
-    every = max(1, len(trials) // BLOCKS)
-    seen, told, made = Seen(), 0, -1
-    answered = list[Answered]()
-    async for trial in replay(layer, data, steps, progress):
-        place = trials[len(answered)][0]
-        for step in steps[told : place + 1]:
-            for user, event in step.events:
-                seen.add(user, event.item)
-        if told <= place and (made < 0 or len(answered) - made >= every):
-            await layer.rebuild()
-            await asyncio.to_thread(seen.fit)
-            made = len(answered)
-        told = place + 1
-        own = await _features(layer, trial)
-        others = seen.scores(trial.user, trial.union)
-        columns = [others.get(name, np.zeros(len(trial.union))) for name in NAMES]
-        raw = {item: np.append(own[item], [column[at] for column in columns]) for at, item in enumerate(trial.union)}
-        answered.append(Answered(trial, raw, seen.count(trial.user)))
-        tell("ranking", len(answered), len(trials))
-    return answered
+async def _slices(
+    data: DataSet, steps: Sequence[Step], seeds: int, pushed: int, embedder: Embedder | None, tell: Progress
+) -> list[Row]:
+    """The same questions, of fewer users, over graphs that somebody spoiled."""
+    rows: list[Row] = []
+    some = candidates.drawn(steps, GUESTS)
+    for name, spoiled in slices.spoiled(data, some, pushed).items():
+        async with opened(embedder) as layer:
+            wanted = Wanted(rules=(), gated=False, extra=(pushed,))
+            answered: list[Answered] = await asking.ask(layer, data, spoiled, tell, wanted=wanted)
+        rows += await asyncio.to_thread(slices.score, f"{data.name}.{name}", answered, seeds)
+        if name.startswith("attack"):
+            rows += slices.attacked(f"{data.name}.{name}", answered, pushed, seeds)
+    return rows
 
 
-async def replay(
-    layer: Hears,
-    data: DataSet,
-    steps: Sequence[Step],
-    progress: Progress | None = None,
-    thing: Callable[[int], Entity] | None = None,
-) -> AsyncGenerator[Trial]:
-    """Each trial at its moment: the layer knows what happened before it, and nothing after.
-
-    Args:
-        layer: Is told everything.
-        data: The set.
-        steps: Of `candidates.plan`.
-        progress: Called with what is being done, how much is done, and of how much.
-        thing: What an item is called; `item:` and its number if None.
-    """
-    tell, called = progress or _silent, thing or _item
-    await _describe(layer, data, tell, called)
-    events = sum(len(step.events) for step in steps)
-    told = 0
-    for step in steps:
-        for start in range(0, len(step.events), BATCH):
-            part = step.events[start : start + BATCH]
-            await layer.observe([_liked(user, called(event.item), event.at) for user, event in part])
-            told += len(part)
-            tell("observing", told, events)
-        await layer.drain()
-        for trial in step.trials:
-            yield trial
+async def _vectors(data: DataSet, embedder: Embedder) -> Vectors:
+    return np.asarray(await embedder.embed([data.texts[item] for item in sorted(data.texts)]))
 
 
-async def _describe(layer: Hears, data: DataSet, tell: Progress, called: Callable[[int], Entity]) -> None:
-    items = sorted({event.item for held in data.histories.values() for event in held})
-    for start in range(0, len(items), BATCH):
-        part = items[start : start + BATCH]
-        await layer.observe(
-            [Interaction(actor=called(n), verb="described", text=data.texts[n], at=_LONG_AGO) for n in part]
-        )
-        tell("describing", start + len(part), len(items))
-    await layer.drain()
-
-
-async def _features(layer: Layer, trial: Trial) -> dict[int, Floats]:
-    ranking = await layer.rank(f"user:{trial.user}", [f"item:{item}" for item in trial.union])
-    return {int(one.entity.id): np.array([one.features.get(name, 0.0) for name in FEATURES]) for one in ranking.items}
-
-
-def _liked(user: int, item: Entity, at: datetime) -> Interaction:
-    return Interaction(actor=Entity("user", str(user)), target=item, verb="liked", at=at)
-
-
-def _item(number: int) -> Entity:
-    return Entity("item", str(number))
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    return None
-
-
-__all__ = ["Hears", "Layer", "Progress", "ask", "measure", "prepared", "replay", "run"]
+__all__ = ["Progress", "measure", "opened", "prepared", "replay", "run"]

@@ -1,7 +1,7 @@
-"""From raw features of candidate lists to figures: contestants, lifts, harm, terciles, bars.
+"""From raw features of candidate lists to figures: lifts, harm, terciles, bars.
 
 In:   answered trials.
-Out:  rows for both kinds of candidates.
+Out:  rows for each kind and length of candidate lists, and for cut histories.
 Pure. No weight is fitted on a trial that is scored, and no choice is made on one.
 """
 
@@ -13,109 +13,93 @@ from dataclasses import dataclass
 import numpy as np
 
 from collab_layer.bench import candidates, metrics
-from collab_layer.bench.baselines import NAMES
-from collab_layer.bench.candidates import Trial
+from collab_layer.bench.asking import COLUMNS, FEATURES, Answered, case_of
+from collab_layer.bench.contestants import ISOLATED, OURS, Contest, contestants
 from collab_layer.bench.report import Row
-from collab_layer.stages.fit import Case, fit, fit_gated
-from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, rank
-from collab_layer.types.graph import Floats
+from collab_layer.stages.fit import Case
+from collab_layer.stages.rank import standardise
+from collab_layer.types.graph import Counts, Floats
 
-FEATURES = tuple(DEFAULT_WEIGHTS)
-EDGES = "item_edges"
-ISOLATED, OURS = "isolated", "ours"
 THIRDS = ("low", "mid", "high")
+LAYER = "layer"
+"""Ours with the weights of the layer's own gate, as `refit` left it by then."""
+SHORT = f"pop{candidates.NEGATIVES}"
+_BARS = {
+    f"ml1m.{SHORT}.isolated.h1": (">=", 0.30, None),
+    f"ml1m.{SHORT}.ours.lift": (">=", 0.45, 0.30),
+    f"ml1m.{SHORT}.ours.minus_best": (">=", 0.0, None),
+    f"ml1m.{SHORT}.ours.harm": ("<=", 0.075, None),
+    f"ml1m.last1.{SHORT}.ours.lift": (">=", 0.40, None),
+    f"ml1m.last3.{SHORT}.ours.lift": (">=", 0.30, None),
+    f"mls.{SHORT}.ours.minus_isolated": (">=", -0.02, -0.02),
+    f"mls.{SHORT}.ours.harm": ("<=", 0.04, None),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """A trial and the raw features of its candidates: by item, shape (features and baselines,).
+class Board:
+    """Lists of the scored trials, each feature standardised within its list, the right candidate first.
 
-    `held` is how many items the user held when it was asked.
+    Attributes:
+        names: Of the features, f of them.
+        lists: Per trial, shape (seeds, c, f); c may differ between trials.
     """
 
-    trial: Trial
-    raw: Mapping[int, Floats]
-    held: int = 0
+    names: Sequence[str]
+    lists: Sequence[Floats]
 
-    def case(self, kind: str, seed: int) -> Case:
-        """One of its lists as columns, the right candidate in row 0."""
-        table = np.stack([self.raw[item] for item in self.trial.lists[kind][seed].tolist()])
-        names = (*FEATURES, *NAMES)
-        return Case(dict(zip(names[: table.shape[1]], table.T, strict=True)), 0)
+    @classmethod
+    def of(cls, cases: Sequence[Sequence[Case]]) -> Board:
+        """From the lists of each trial."""
+        names = tuple(cases[0][0].columns)
+        return cls(names, [np.stack([_table(case, names) for case in mine]) for mine in cases])
 
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Weights per contestant, and what the gate of ours said."""
-
-    weights: Mapping[str, Mapping[str, float]]
-    opened: bool
-    gain: float
-    low: float
+    def places(self, weights: Mapping[str, float]) -> Counts:
+        """Place of the right candidate, shape (trials, seeds)."""
+        used = np.array([weights.get(name, 0.0) for name in self.names])
+        return np.stack([metrics.places(lists @ used) for lists in self.lists])
 
 
 def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
-    """Fit on the fitting trials, score the others; rows for both kinds of candidates."""
+    """Fit on the fitting trials, score the others."""
     fitting = [one for one in answered if one.trial.fitting]
     tested = [one for one in answered if not one.trial.fitting]
     rows = [Row(f"{name}.users", float(len(tested)), unit="users")]
     for kind in candidates.KINDS:
-        prefix = f"{name}.{kind}{candidates.NEGATIVES}"
         contest = contestants(fitting, kind, seeds)
-        lists = [[one.case(kind, seed) for seed in range(seeds)] for one in tested]
-        place = {who: _places(lists, used) for who, used in contest.weights.items()}
+        prefix = f"{name}.{kind}{candidates.NEGATIVES}"
+        board = Board.of([[one.case(kind, seed) for seed in range(seeds)] for one in tested])
+        place = {who: board.places(used) for who, used in contest.weights.items()}
+        gates = [one.gate for one in tested if one.gate is not None]
+        if len(gates) == len(tested):
+            each = [Board(board.names, [board.lists[at]]).places(gate.weights)[0] for at, gate in enumerate(gates)]
+            place[LAYER] = np.stack(each)
         rows += _figures(prefix, place)
         rows += _against_the_best(prefix, place)
         rows += _thirds(prefix, place, np.array([one.held for one in tested]))
-        rows += [Row(f"{prefix}.weight.{what}", value, unit="weight") for what, value in contest.weights[OURS].items()]
-        rows.append(Row(f"{prefix}.gate", float(contest.opened), unit="1 if open"))
-        rows.append(Row(f"{prefix}.gate.gain", contest.gain, contest.low, None, unit="difference on fitting trials"))
-    return [_barred(name, row) for row in rows]
+        rows += _gate(prefix, contest)
+        rows += _longer(f"{name}.{kind}", tested, kind, contest)
+        rows += _cuts(name, tested, kind, seeds, contest)
+    rows += _opened(name, tested)
+    return [barred(row) for row in rows]
 
 
-def contestants(fitting: Sequence[Answered], kind: str, seeds: int) -> Contest:
-    """Weights per contestant.
-
-    `isolated`: own features, fitted. `popularity`, `random` and the baselines: alone. `default`:
-    the weights before any fitting. `fitted`: all features, fitted. `plain`: ours without edges
-    between things. `ours`: what the layer would use, that is `fitted` if it beats `isolated` on
-    cases it was not fitted on, else `isolated`. `own_ease`: the own features and EASE, fitted.
-    """
-    cases = [one.case(kind, seed) for one in fitting for seed in range(seeds)]
-    groups = [at for at in range(len(fitting)) for _ in range(seeds)]
-    pull = float(seeds)  # the lists of a trial weigh as one case
-    plain = fit_gated(cases, features=[name for name in FEATURES if name != EDGES], groups=groups)
-    ours = fit_gated(cases, features=FEATURES, groups=groups)
-    there = [name for name in NAMES if any(np.any(case.columns.get(name, np.zeros(1))) for case in cases)]
-    weights: dict[str, Mapping[str, float]] = {
-        ISOLATED: fit(cases, features=OWN, l2=pull),
-        "popularity": {"popularity": 1.0},
-        **{name: {name: 1.0} for name in there},
-        "default": dict(DEFAULT_WEIGHTS),
-        "fitted": fit(cases, features=FEATURES, l2=pull),
-        "plain": plain.weights,
-        OURS: ours.weights,
-    }
-    if "ease" in there:
-        weights["own_ease"] = fit(cases, features=(*OWN, "ease"), l2=pull)
-    return Contest(weights, ours.open, ours.gain, ours.low)
+def barred(row: Row) -> Row:
+    """The same row with its bar, if it has one."""
+    if row.name not in _BARS:
+        return row
+    sense, bar, low = _BARS[row.name]
+    return row.against(sense, bar, low=low)  # pyright: ignore[reportArgumentType]
 
 
-def _places(lists: Sequence[Sequence[Case]], weights: Mapping[str, float]) -> np.ndarray:
-    """Place of the right candidate, shape (users, seeds)."""
-    scores = [np.stack([rank(case.columns, weights) for case in cases]) for cases in lists]
-    return metrics.places(np.stack(scores))
-
-
-def _figures(prefix: str, place: Mapping[str, np.ndarray]) -> list[Row]:
+def versus(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
+    """H@1 of every contestant, and what it changes against isolated memory."""
     first = {who: metrics.hits(found) for who, found in place.items()}
     base = first[ISOLATED].mean(axis=1)
     rows: list[Row] = []
     for who, found in place.items():
         mine = first[who].mean(axis=1)
-        for at in (1, 3, 5):
-            rows.append(_row(f"{prefix}.{who}.h{at}", metrics.mean(metrics.hits(found, at).mean(axis=1), 0)))
-            rows.append(_row(f"{prefix}.{who}.n{at}", metrics.mean(metrics.ndcg(found, at).mean(axis=1), 0)))
+        rows.append(_row(f"{prefix}.{who}.h1", metrics.mean(mine, 0)))
         if who != ISOLATED:
             rows.append(_row(f"{prefix}.{who}.lift", metrics.lift(base, mine, 0)))
             rows.append(_row(f"{prefix}.{who}.minus_isolated", metrics.mean(mine - base, 0), "difference"))
@@ -124,15 +108,27 @@ def _figures(prefix: str, place: Mapping[str, np.ndarray]) -> list[Row]:
     return rows
 
 
-def _against_the_best(prefix: str, place: Mapping[str, np.ndarray]) -> list[Row]:
-    """Ours minus every other contestant, and minus the best of them."""
+def _figures(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
+    rows = versus(prefix, place)
+    for who, found in place.items():
+        for at in (1, 3, 5):
+            if at > 1:  # the first is in every table
+                rows.append(_row(f"{prefix}.{who}.h{at}", metrics.mean(metrics.hits(found, at).mean(axis=1), 0)))
+            rows.append(_row(f"{prefix}.{who}.n{at}", metrics.mean(metrics.ndcg(found, at).mean(axis=1), 0)))
+    return rows
+
+
+def _against_the_best(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
+    """Ours minus the best contestant that is none of ours."""
     mine = metrics.hits(place[OURS]).mean(axis=1)
-    others = {who: metrics.hits(found).mean(axis=1) for who, found in place.items() if who not in (OURS, "fitted")}
+    others = {who: metrics.hits(found).mean(axis=1) for who, found in place.items()}
+    for who in (OURS, "fitted", LAYER):
+        others.pop(who, None)
     best = max(others, key=lambda who: float(others[who].mean()))
     return [_row(f"{prefix}.ours.minus_best", metrics.mean(mine - others[best], 0), f"difference to {best}")]
 
 
-def _thirds(prefix: str, place: Mapping[str, np.ndarray], held: np.ndarray) -> list[Row]:
+def _thirds(prefix: str, place: Mapping[str, Counts], held: np.ndarray) -> list[Row]:
     """Lift of ours by how much the users hold."""
     order = np.argsort(held, kind="stable")
     rows: list[Row] = []
@@ -143,25 +139,64 @@ def _thirds(prefix: str, place: Mapping[str, np.ndarray], held: np.ndarray) -> l
     return rows
 
 
+def _gate(prefix: str, contest: Contest) -> list[Row]:
+    rows = [Row(f"{prefix}.weight.{what}", value, unit="weight") for what, value in contest.weights[OURS].items()]
+    rows.append(Row(f"{prefix}.gate", float(contest.opened), unit="1 if open"))
+    rows.append(Row(f"{prefix}.gate.gain", contest.gain, contest.low, None, unit="difference on fitting trials"))
+    return rows
+
+
+def _longer(prefix: str, tested: Sequence[Answered], kind: str, contest: Contest) -> list[Row]:
+    """The same weights over longer lists, where there are enough other candidates."""
+    rows: list[Row] = []
+    for others in candidates.LONGER:
+        lists = [one.trial.longer.get(kind, ())[: others + 1] for one in tested]
+        if lists and all(len(each) == others + 1 for each in lists):
+            cases = [
+                [case_of(one.raw, [int(thing) for thing in each])] for one, each in zip(tested, lists, strict=True)
+            ]
+            board = Board.of(cases)
+            rows += _figures(f"{prefix}{others}", {who: board.places(used) for who, used in contest.weights.items()})
+    return rows
+
+
+def _cuts(name: str, tested: Sequence[Answered], kind: str, seeds: int, contest: Contest) -> list[Row]:
+    """The same lists and weights for those who hold only the newest few of their things."""
+    rows: list[Row] = []
+    asked = [one for one in tested if one.cut]
+    for cut in sorted({cut for one in asked for cut in one.cut}):
+        lists = [
+            [case_of(one.cut[cut], one.trial.lists[kind][seed].tolist()) for seed in range(seeds)] for one in asked
+        ]
+        board = Board.of(lists)
+        known = {who: used for who, used in contest.weights.items() if set(used) <= set(board.names)}
+        prefix = f"{name}.last{cut}.{kind}{candidates.NEGATIVES}"
+        rows += versus(prefix, {who: board.places(used) for who, used in known.items()})
+        rows.append(Row(f"{prefix}.users", float(len(asked)), unit="users"))
+    return rows
+
+
+def _opened(name: str, tested: Sequence[Answered]) -> list[Row]:
+    """How often the layer's own gate was open when a scored question was asked."""
+    gates = [one.gate for one in tested if one.gate is not None]
+    if not gates:
+        return []
+    last = gates[-1]
+    return [
+        Row(
+            f"{name}.layer.gate_open", sum(gate.state == "open" for gate in gates) / len(gates), unit="share of trials"
+        ),
+        Row(f"{name}.layer.gate.gain", last.gain, last.low, None, unit="difference on past choices"),
+        Row(f"{name}.layer.gate.cases", float(last.cases), unit="past choices"),
+    ]
+
+
+def _table(case: Case, names: Sequence[str]) -> Floats:
+    return standardise(np.stack([case.columns[name] for name in names])).T
+
+
 def _row(name: str, figure: metrics.Interval, unit: str = "share") -> Row:
     return Row(name, figure.value, figure.low, figure.high, unit)
 
 
-def _barred(name: str, row: Row) -> Row:
-    """The bars, for popularity-matched candidates only."""
-    what = row.name.removeprefix(f"{name}.pop{candidates.NEGATIVES}.")
-    if name == "ml1m" and what == "isolated.h1":
-        return row.against(">=", 0.30)
-    if name == "ml1m" and what == "ours.lift":
-        return row.against(">=", 0.45, low=0.30)
-    if name == "ml1m" and what == "ours.minus_best":
-        return row.against(">=", 0.0)
-    if what == "ours.harm":
-        bar = {"ml1m": 0.075, "mls": 0.04}.get(name)
-        return row if bar is None else row.against("<=", bar)
-    if name == "mls" and what == "ours.minus_isolated":
-        return row.against(">=", -0.02, low=-0.02)
-    return row
-
-
-__all__ = ["FEATURES", "Answered", "Contest", "contestants", "score"]
+__all__ = ["COLUMNS", "FEATURES", "Board", "barred", "score", "versus"]

@@ -28,7 +28,7 @@ from collab_layer.stages.curate import curate
 from collab_layer.stages.fit import Case
 from collab_layer.stages.item_edges import item_edges
 from collab_layer.types.entity import Entity
-from collab_layer.types.graph import Edges, ItemEdges
+from collab_layer.types.graph import EdgeMatrix, Edges, ItemEdges
 
 LEAST_HISTORY = 5
 """Choices an owner must have made for its newest to be a case."""
@@ -85,7 +85,7 @@ async def cases(tools: Tools, tenant: str, found: Choices) -> list[Case]:
     return out
 
 
-def _edges(tools: Tools, tenant: str, before: int) -> ItemEdges:
+def _edges(tools: Tools, tenant: str, before: int) -> ItemEdges | EdgeMatrix:
     """Edges between things as they would have been made at a moment, under today's grants."""
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection:
@@ -120,7 +120,7 @@ def _things(tools: Tools, tenant: str, edges: Edges) -> Edges:
 
 
 def _cases(
-    tools: Tools, tenant: str, pasts: Sequence[Past], order: Sequence[tuple[int, int]], edges: ItemEdges
+    tools: Tools, tenant: str, pasts: Sequence[Past], order: Sequence[tuple[int, int]], edges: ItemEdges | EdgeMatrix
 ) -> list[Case]:
     index, now = tools.store.index(tenant), tools.now()
     count = {thing: count for count, thing in order}

@@ -26,7 +26,7 @@ from collab_layer.graph import policy, upkeep
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.item_edges import Made
 from collab_layer.stages.item_edges import Holdings, Spread, item_edges
-from collab_layer.types.graph import Ids, ItemEdges, Levels
+from collab_layer.types.graph import EdgeMatrix, Ids, ItemEdges, Levels
 from collab_layer.types.lift import Rebuilt
 from collab_layer.types.scope import Level
 
@@ -100,15 +100,13 @@ def _rebuild(tools: Tools, tenant: str, away: Away | None) -> Rebuilt:
     else:
         with away.open(away.workers) as spread:
             found = _settled(tools, tenant, spread, PARTS * away.workers)
-    things = len(np.unique(np.concatenate([found.thing, found.other])))
-    method = found.method if len(found) else "none"
-    seconds = perf_counter() - begun
-    return Rebuilt.model_validate(
-        {"edges": len(found), "things": things, "owners": found.owners, "method": method, "seconds": seconds}
-    )
+    edges = len(found)
+    facts = {"edges": edges, "things": len(found.things) if edges else 0, "owners": found.owners}
+    facts |= {"method": found.method if edges else "none", "seconds": perf_counter() - begun}
+    return Rebuilt.model_validate(facts)
 
 
-def _settled(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges:
+def _settled(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges | EdgeMatrix:
     for _ in range(TRIES):
         found = _once(tools, tenant, spread, parts)
         if found is not None:
@@ -116,7 +114,7 @@ def _settled(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> It
     raise StoreConflictError(str(tools.store.database.label), "something was erased meanwhile; rebuild again")
 
 
-def _once(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges | None:
+def _once(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemEdges | EdgeMatrix | None:
     """One try; None if something was erased between reading and writing."""
     index, now = tools.store.index(tenant), tools.now()
     with tools.store.database.read() as connection:
@@ -124,7 +122,8 @@ def _once(tools: Tools, tenant: str, spread: Spread | None, parts: int) -> ItemE
         fence = upkeep.fence(connection, tenant)
     # Who holds what is counted by principal; what the edges rest on is kept by owner, as grants are.
     found = item_edges(of.held, minimum=of.minimum, spread=spread, parts=parts)
-    made = Made(now, *fence, of.until, of.minimum, found.owners, len(np.unique(found.thing)), found.method)
+    whole = isinstance(found, EdgeMatrix)
+    made = Made(now, *fence, of.until, of.minimum, found.owners, len(found.things), found.method, whole)
     behind, first = np.unique(of.owners, return_index=True)
     with tools.store.database.write() as connection:
         return found if stored.save(connection, tenant, made, found, behind, of.levels[first]) else None

@@ -32,6 +32,7 @@ from collab_layer.types.graph import (
     Selection,
     Snippet,
     Vectors,
+    places_in,
 )
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
@@ -82,6 +83,15 @@ class Reading:
             return len(quoted) + (len(hidden) if len(hidden) >= self.minimum else 0)
         distilled = int(np.count_nonzero(levels == Level.FACETS))
         return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
+
+    def counted_each(self, ids: Ids, row: Ids, size: int) -> Floats:
+        """The same for several things at once: `row` says whose holder each is, below `size`."""
+        if self.index.aliases:
+            return np.array([self.counted(ids[row == at]) for at in range(size)], np.float64)
+        levels = self.level_of[ids]
+        quoted = np.bincount(row[levels >= Level.RECORDS], minlength=size)
+        distilled = np.bincount(row[levels == Level.FACETS], minlength=size)
+        return quoted + np.where(distilled >= self.minimum, distilled, 0).astype(np.float64)
 
     def parties(self, owners: Iterable[int]) -> frozenset[int]:
         """The principals that owners stand for."""
@@ -275,20 +285,15 @@ def candidates(reading: Reading, focus: int, wanted: Ids, selection: Selection) 
     own = reading.edges([focus])[focus].pick(Kind.INTERACTED)
     neighbors = selection.ids[selection.is_owner]
     weight = selection.scores[selection.is_owner]
-    holders = reading.edges(wanted.tolist())
-    hold_neighbor: list[int] = []
-    hold_candidate: list[int] = []
-    hold_weight: list[float] = []
-    popularity = np.zeros(len(wanted))
-    place = {owner: row for row, owner in enumerate(neighbors.tolist())}
-    for row, thing in enumerate(wanted.tolist()):
-        found = holders[thing].pick(Kind.HELD_BY)
-        seen = found.take(reading.visible(found.ids))
-        popularity[row] = reading.counted(seen.ids[seen.ids != focus])
-        for at in np.flatnonzero(np.isin(seen.ids, neighbors)).tolist():
-            hold_neighbor.append(place[int(seen.ids[at])])
-            hold_candidate.append(row)
-            hold_weight.append(float(seen.weight[at]))
+    around = reading.edges(wanted.tolist())
+    parts = [around[thing].pick(Kind.HELD_BY) for thing in wanted.tolist()]
+    row = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    holders = _join(parts)
+    seen = reading.visible(holders.ids)
+    row, holders = row[seen], holders.take(seen)
+    others = holders.ids != focus
+    order = np.argsort(neighbors)
+    at, held = places_in(neighbors[order], holders.ids)
     total = float(weight.sum())
     return Candidates(
         ids=wanted,
@@ -298,10 +303,10 @@ def candidates(reading: Reading, focus: int, wanted: Ids, selection: Selection) 
         neighbors=neighbors,
         neighbor_weight=weight / total if total > 0 else weight,
         neighbor_level=selection.level[selection.is_owner],
-        hold_neighbor=np.array(hold_neighbor, np.int32),
-        hold_candidate=np.array(hold_candidate, np.int32),
-        hold_weight=np.array(hold_weight),
-        popularity=popularity,
+        hold_neighbor=order[at[held]].astype(np.int32),
+        hold_candidate=row[held].astype(np.int32),
+        hold_weight=holders.weight[held],
+        popularity=reading.counted_each(holders.ids[others], row[others], len(wanted)),
         owners_visible=reading.owners_visible(),
     )
 

@@ -21,6 +21,8 @@ MIN_CASES = 20
 CONFIDENCE_Z = 1.645
 """One-sided 95 %."""
 FOLDS = 4
+MAX_STEPS = 100
+"""Newton steps; a dozen is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def fit(
     l2: float = 1.0,
     defaults: Mapping[str, float] = DEFAULT_WEIGHTS,
     min_cases: int = MIN_CASES,
-    max_steps: int = 100,
+    max_steps: int = MAX_STEPS,
 ) -> dict[str, float]:
     """Weights of a conditional logit that make the right candidates likely.
 
@@ -76,7 +78,7 @@ def fit(
         l2: Strength of the pull to 0, > 0.
         defaults: What comes back for too few cases, cut to `features`.
         min_cases: The fewest cases that are fitted, >= 1.
-        max_steps: Newton steps, >= 1; a dozen is usual.
+        max_steps: Newton steps, >= 1.
 
     Returns:
         Weights per feature, finite and >= 0.
@@ -148,25 +150,27 @@ def fit_gated(
 
 def _held_out(cases: Sequence[Case], group: Counts, names: Sequence[str], l2: float) -> Floats:
     """Hit of each case with weights from the folds it is not in, shape (n,)."""
+    gain, mask = _differences(cases, names)
     hits = np.zeros(len(cases))
     for fold in range(FOLDS):
         inside = group % FOLDS == fold
-        rest = [case for case, left_out in zip(cases, inside.tolist(), strict=True) if not left_out]
-        weights = fit(rest, features=names, l2=l2, min_cases=1)
-        for at in np.flatnonzero(inside).tolist():
-            hits[at] = chance(cases[at], weights)
+        weights = _newton(gain[~inside], mask[~inside], l2, MAX_STEPS) if names else np.zeros(0)
+        hits[inside] = _chances(gain[inside], mask[inside], weights)
     return hits
 
 
 def chance(case: Case, weights: Mapping[str, float]) -> float:
     """The chance of a hit where those that score the same come in any order: else any noise would beat silence."""
-    size = _size(case)
-    if not weights:
-        return 1.0 / size
     gain, mask = _differences([case], tuple(weights))
-    scores = (gain[0] @ np.fromiter(weights.values(), np.float64))[mask[0]]
-    same = np.abs(scores) <= 1e-12
-    return 0.0 if np.any(scores[~same] > 0) else 1.0 / (1 + int(np.count_nonzero(same)))
+    return float(_chances(gain, mask, np.fromiter(weights.values(), np.float64))[0])
+
+
+def _chances(gain: Floats, mask: Bools, weights: Floats) -> Floats:
+    """The same for each case, shape (n,)."""
+    scores = gain @ weights
+    same = mask & (np.abs(scores) <= 1e-12)
+    better = mask & ~same & (scores > 0)
+    return np.where(better.any(axis=1), 0.0, 1.0 / (1 + same.sum(axis=1)))
 
 
 def hit(case: Case, weights: Mapping[str, float]) -> float:
@@ -191,15 +195,19 @@ def _differences(cases: Sequence[Case], names: Sequence[str]) -> tuple[Floats, B
     Returns:
         Shape (n, c - 1, f) and which rows are real, shape (n, c - 1).
     """
-    width = max(_size(case) for case in cases) - 1
-    gain = np.zeros((len(cases), width, len(names)))
-    mask = np.zeros((len(cases), width), np.bool_)
-    for at, case in enumerate(cases):
-        size = _size(case)
-        zero = np.zeros(size)
-        table = np.stack([standardise(case.columns.get(name, zero)[:size]) for name in names], axis=1)
-        gain[at, : size - 1] = np.delete(table, case.chosen, axis=0) - table[case.chosen]
-        mask[at, : size - 1] = True
+    sizes = np.array([_size(case) for case in cases])
+    raw = np.full((len(cases), len(names), sizes.max()), np.nan)
+    for at, (case, size) in enumerate(zip(cases, sizes.tolist(), strict=True)):
+        for row, name in enumerate(names):
+            column = case.columns.get(name)
+            raw[at, row, :size] = 0.0 if column is None else column[:size]
+    chosen = np.array([case.chosen for case in cases])
+    table = standardise(raw).transpose(0, 2, 1)
+    others = np.arange(sizes.max() - 1)[None, :]
+    others = others + (others >= chosen[:, None])  # every row but the right one
+    every = np.arange(len(cases))[:, None]
+    mask = others < sizes[:, None]
+    gain = np.where(mask[:, :, None], table[every, others] - table[every, chosen[:, None]], 0.0)
     return gain, mask
 
 

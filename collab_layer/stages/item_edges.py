@@ -1,14 +1,14 @@
 """Which things go together, from who holds what: the edges between things, made in bulk.
 
 In:   pairs "owner holds thing", and which owners share facets only.
-Out:  for each thing the few others that speak for it, each with a weight > 0.
+Out:  what all others say for and against each thing; of very many things the few that say most for it.
 Pure: no clock, no I/O, no randomness; with scipy or without it the same edges.
 
 Where there are more than `EASE_THINGS` things, each edge needs the counts of its own column only: `spread` may
 send ranges of columns elsewhere, and the same function runs there.
 
-Up to `EASE_THINGS` things the weights are those of a linear model in closed form, above that the
-cosines of item-based neighbourhoods. What owners at the `facets` level hold together counts only
+Up to `EASE_THINGS` things the weights are those of a linear model in closed form, all of them; above that
+the cosines of item-based neighbourhoods. What owners at the `facets` level hold together counts only
 where more than `minimum` of them do, so that no edge rests on a few of them, the reader among
 them or not; weights are kept with three digits.
 """
@@ -21,14 +21,15 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collab_layer.errors import InputError
-from collab_layer.types.graph import Bools, Floats, Ids, ItemEdges
+from collab_layer.types.graph import Bools, EdgeMatrix, Floats, Ids, ItemEdges
 
 Method = Literal["ease", "knn"]
 EASE_THINGS = 4_000
 """Above, a dense inverse costs too much memory and time."""
-EASE_TOP, KNN_TOP = 128, 32
+KNN_TOP = 32
 KNN_SHRINK = 10.0
 RIDGE = (10.0, 500.0)
 """Least and most; half the number of owners between."""
@@ -63,11 +64,11 @@ def item_edges(
     method: Method | None = None,
     spread: Spread | None = None,
     parts: int = 1,
-) -> ItemEdges:
-    """The strongest edges into each thing.
+) -> ItemEdges | EdgeMatrix:
+    """The edges into each thing.
 
-    `ease`: `w(i, j) = -P[i, j] / P[j, j]` with `P = (G + ridge I)^-1`, G the matrix of how many
-    owners hold both; the 128 largest positive ones into each j.
+    `ease`: `w(i, j) = -P[i, j] / P[j, j]` with `P = (G + ridge I)^-1` and `G[i, j]` the sum over
+    owners that hold both of `min(1, sqrt(median / n))`, n the things an owner holds; all of them.
     `knn`: `w(i, j) = n_ij / sqrt(n_i n_j) * n_ij / (n_ij + 10)`; the 32 largest into each j.
 
     Args:
@@ -78,7 +79,7 @@ def item_edges(
         parts: Ranges of columns that it is given, >= 1.
 
     Returns:
-        Edges ordered by thing, the strongest first, ties by the smaller id.
+        `ease`: a matrix. `knn`: edges ordered by thing, the strongest first, ties by the smaller id.
 
     Raises:
         InputError: `minimum` is below 1.
@@ -95,9 +96,8 @@ def item_edges(
         return ItemEdges.empty(used)
     owners = len(np.unique(pairs.owner))
     if used == "ease":
-        found = [_strongest(weights, start, EASE_TOP) for start, weights in _ease(pairs, owners)]
-    else:
-        found = list((spread or _here)(knn, pairs, _ranges(len(pairs.things), parts)))
+        return EdgeMatrix(pairs.things, _ease(pairs, owners), used, owners)
+    found = list((spread or _here)(knn, pairs, _ranges(len(pairs.things), parts)))
     to: Ids = np.concatenate([part[0] for part in found])
     other: Ids = np.concatenate([part[1] for part in found])
     weight: Floats = np.concatenate([part[2] for part in found])
@@ -139,7 +139,7 @@ def knn(pairs: Pairs, columns: range) -> Strongest:
     found: list[Strongest] = []
     for start, both in _together(pairs, columns):
         cosine = both / np.outer(norm, norm[start : start + both.shape[1]])
-        found.append(_strongest(cosine * both / (both + KNN_SHRINK), start, KNN_TOP))
+        found.append(_strongest(cosine * both / (both + KNN_SHRINK), start))
     to, other, weight = zip(*found, strict=True)
     return np.concatenate(to), np.concatenate(other), np.concatenate(weight)
 
@@ -154,58 +154,74 @@ def _ranges(columns: int, parts: int) -> list[range]:
     return [range(start, stop) for start, stop in pairwise(ends)]
 
 
-def _together(pairs: Pairs, columns: range) -> Iterator[tuple[int, Floats]]:
-    """How many countable owners hold both: a block of columns at a time, shape (things, at most 64)."""
-    plain, distilled = (_counter(pairs, ~pairs.facets), _counter(pairs, pairs.facets))
+def _together(pairs: Pairs, columns: range, weight: Floats | None = None) -> Iterator[tuple[int, Floats]]:
+    """How many countable owners hold both, or what they weigh: a block of columns at a time, shape (things, <= 64)."""
+    plain, distilled = _counter(pairs, ~pairs.facets, weight), _counter(pairs, pairs.facets, None)
+    heavy = distilled if weight is None else _counter(pairs, pairs.facets, weight)
     for start in range(columns.start, columns.stop, _BLOCK):
         stop = min(start + _BLOCK, columns.stop)
-        few = distilled(start, stop)
-        yield start, plain(start, stop) + np.where(few > pairs.minimum, few, 0.0)
+        yield start, plain(start, stop) + np.where(distilled(start, stop) > pairs.minimum, heavy(start, stop), 0.0)
 
 
-def _counter(pairs: Pairs, mask: Bools) -> Callable[[int, int], Floats]:
-    """Counts one block of columns, from one up to another."""
+def _counter(pairs: Pairs, mask: Bools, weight: Floats | None) -> Callable[[int, int], Floats]:
+    """Sums the owners of one block of columns, from one up to another."""
     owner, thing, size = pairs.owner[mask], pairs.thing[mask], len(pairs.things)
-    sparse = _sparse(owner, thing, size) if len(owner) else None
+    each = np.ones(len(owner)) if weight is None else weight[owner]
+    sparse = _sparse(owner, thing, each, size) if len(owner) else None
 
     def count(start: int, stop: int) -> Floats:
         if sparse is not None:
-            return (sparse.T @ sparse[:, start:stop]).toarray().astype(np.float64)
-        return _count(owner, thing, size, start, stop)
+            holds, weighs = sparse
+            return np.asarray((holds.T @ weighs[:, start:stop]).toarray(), np.float64)
+        return _count(owner, thing, each, size, start, stop)
 
     return count
 
 
-def _sparse(owner: Ids, thing: Ids, size: int) -> Any:
-    """Who holds what as a matrix of scipy; None without scipy. Sums of ones below 2**24 are exact in float32."""
+def _sparse(owner: Ids, thing: Ids, each: Floats, size: int) -> tuple[Any, Any] | None:
+    """Who holds what, and what it weighs, as matrices of scipy; None without scipy."""
     try:
         from scipy.sparse import csc_array  # pyright: ignore
     except ImportError:
         return None
-    made: Any = csc_array((np.ones(len(owner), np.float32), (owner, thing)), shape=(int(owner.max()) + 1, size))
-    return made
+    shape = (int(owner.max()) + 1, size)
+    holds: Any = csc_array((np.ones(len(owner)), (owner, thing)), shape=shape)
+    weighs: Any = csc_array((each, (owner, thing)), shape=shape)
+    return holds, weighs
 
 
-def _count(owner: Ids, thing: Ids, size: int, start: int, stop: int) -> Floats:
+def _count(owner: Ids, thing: Ids, each: Floats, size: int, start: int, stop: int) -> Floats:
     """The same without scipy: sum the owners' rows of the block over each thing's holders."""
     out = np.zeros((size, stop - start))
     if not len(owner):
         return out
     inside = (thing >= start) & (thing < stop)
-    holds = np.zeros((int(owner.max()) + 1, stop - start), np.float32)
-    holds[owner[inside], thing[inside] - start] = 1.0
+    weighs = np.zeros((int(owner.max()) + 1, stop - start))
+    weighs[owner[inside], thing[inside] - start] = each[inside]
     rows, first = np.unique(thing, return_index=True)
-    out[rows] = np.add.reduceat(holds[owner], first, axis=0)
+    out[rows] = np.add.reduceat(weighs[owner], first, axis=0)
     return out
 
 
-def _ease(pairs: Pairs, owners: int) -> Iterator[tuple[int, Floats]]:
-    gram = np.concatenate([block for _, block in _together(pairs, range(len(pairs.things)))], axis=1)
+def _weights(pairs: Pairs) -> Floats:
+    """What each owner weighs: 1, less if it holds more than half of them do; in steps of 1 / 1,024: sums are exact."""
+    held = np.bincount(pairs.owner)
+    weight = np.minimum(np.sqrt(np.median(held) / np.maximum(held, 1)), 1.0)
+    return np.maximum(np.round(weight * 1024.0), 1.0) / 1024.0
+
+
+def _ease(pairs: Pairs, owners: int) -> NDArray[np.float16]:
+    """What every thing says for each, a row per thing."""
+    gram = np.concatenate([block for _, block in _together(pairs, range(len(pairs.things)), _weights(pairs))], axis=1)
     ridge = float(np.clip(owners / 2, *RIDGE))
     inverse = np.linalg.inv(_solid(gram, ridge, distilled=bool(pairs.facets.any())))
+    out = np.zeros(inverse.shape, np.float16)
     for start in range(0, len(gram), _BLOCK):
         part = inverse[:, start : start + _BLOCK]
-        yield start, -part / np.diagonal(inverse)[start : start + _BLOCK]
+        # Three digits, by rounding to half precision: what one owner more or less would show is mostly lost in it.
+        out[start : start + _BLOCK] = (-part / np.diagonal(inverse)[start : start + _BLOCK]).T
+    np.fill_diagonal(out, 0.0)
+    return out
 
 
 def _solid(gram: Floats, ridge: float, *, distilled: bool) -> Floats:
@@ -221,13 +237,12 @@ def _solid(gram: Floats, ridge: float, *, distilled: bool) -> Floats:
     return gram + ridge * eye
 
 
-def _strongest(weights: Floats, start: int, top: int) -> Strongest:
+def _strongest(weights: Floats, start: int) -> Strongest:
     """Of each column the largest positive ones, not its own: (column, row, weight)."""
     kept = weights.copy()
     columns: Ids = np.arange(kept.shape[1], dtype=np.int64)
     kept[start + columns, columns] = 0.0
-    order = np.argsort(-kept, axis=0, kind="stable")[:top].T
-    # Three digits, by rounding to half precision: what one owner more or less would show is mostly lost in it.
+    order = np.argsort(-kept, axis=0, kind="stable")[:KNN_TOP].T
     picked = np.take_along_axis(kept.T, order, axis=1).astype(np.float16).astype(np.float64)
     good = picked > 0
     return np.repeat(start + columns, order.shape[1])[good.ravel()], order[good], picked[good]

@@ -43,6 +43,8 @@ TIE = 1e-6
 
 RECENT_HALF_LIFE = 10.0
 """Own things, counted from the newest, after which one weighs half in `own_recent`."""
+GOES_WITH = 0.05
+"""Sum of edges from own things that is worth a word; less is said by nearly any of them."""
 PRIOR_SHARE, PRIOR_FLOOR = 0.25, 0.02
 """Smoothing of `log_lift`."""
 
@@ -67,7 +69,7 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
         `log_lift` `log((ev + 0.25 p + 0.02) / (1.25 p + 0.02))` with p the share of visible
         owners that hold x; 0 for a candidate nobody holds;
         `popularity` `log(1 + visible holders)`, >= 0;
-        `item_edges` sum of the edges into x from own things, >= 0.
+        `item_edges` sum of the edges into x from own things; below 0 they speak against it.
 
     Raises:
         InputError: `min_contributors` is below 1.
@@ -125,21 +127,20 @@ def held_back(own: Mapping[str, float]) -> dict[str, float]:
     return {**{name: float(own.get(name, 0.0)) for name in OWN}, **shared}
 
 
-def standardise(column: Floats) -> Floats:
+def standardise(columns: Floats) -> Floats:
     """Subtract the mean, divide by the standard deviation over the list; a constant column gives zeros.
 
     Args:
-        column: Shape (c,). Values that are not finite become 0 in the result.
+        columns: Shape (..., c), each list along the last axis. Values that are not finite become 0 in the result.
     """
-    known = np.isfinite(column)
-    if not known.any():
-        return np.zeros(len(column))
-    scale = float(np.abs(column[known]).max()) or 1.0  # squares of very large values would overflow
-    values = np.where(known, column, 0.0) / scale
-    mean, spread = float(values[known].mean()), float(values[known].std())
-    if spread <= 1e-9:
-        return np.zeros(len(column))
-    return np.where(known, (values - mean) / spread, 0.0)
+    known = np.isfinite(columns)
+    count = np.maximum(known.sum(axis=-1, keepdims=True), 1)
+    values = np.where(known, columns, 0.0)
+    scale = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    values = values / np.where(scale > 0, scale, 1.0)  # squares of very large values would overflow
+    centred = np.where(known, values - values.sum(axis=-1, keepdims=True) / count, 0.0)
+    spread = np.sqrt(np.square(centred).sum(axis=-1, keepdims=True) / count)
+    return np.where(spread > 1e-9, centred / np.where(spread > 1e-9, spread, 1.0), 0.0)
 
 
 def rationale(raw: Mapping[str, float], *, holders: int) -> str:
@@ -161,7 +162,7 @@ def rationale(raw: Mapping[str, float], *, holders: int) -> str:
         said.append("it is like the entity's own things")
     elif own <= -0.1:
         said.append("it is unlike the entity's own things")
-    if raw.get("item_edges", 0.0) > 0:
+    if raw.get("item_edges", 0.0) >= GOES_WITH:
         said.append("it goes with things the entity has")
     if raw.get("instruction", 0.0) >= 0.1:
         said.append("it fits the instruction")

@@ -288,7 +288,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class ItemEdges:
-    """Edges between things, e of them: `other` speaks for `thing`.
+    """The strongest edges between many things, e of them: `other` speaks for `thing`.
 
     Attributes:
         thing, other: Ids, shape (e,), ordered by thing, the strongest first.
@@ -312,6 +312,11 @@ class ItemEdges:
         zero = np.zeros(0, np.int64)
         return cls(zero, zero, np.zeros(0), method, 0)
 
+    @property
+    def things(self) -> Ids:
+        """All that have an edge, ascending."""
+        return np.union1d(self.thing, self.other)
+
     def into(self, things: Ids, held: Ids) -> EdgePairs:
         """The edges into some things from others that are held; ids in `held` are unique."""
         first, last = np.searchsorted(self.thing, things), np.searchsorted(self.thing, things, side="right")
@@ -322,12 +327,50 @@ class ItemEdges:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeMatrix:
+    """Edges between all of t things, those that speak against each other included.
+
+    Attributes:
+        things: Ids, ascending, shape (t,).
+        weight: Half precision, shape (t, t): row i holds what every thing says for thing i; 0 on the diagonal.
+        method: How they were made.
+        owners: Owners they rest on.
+    """
+
+    things: Ids
+    weight: NDArray[np.float16]
+    method: str
+    owners: int
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self.weight))
+
+    def into(self, things: Ids, held: Ids) -> EdgePairs:
+        """The edges into some things from others that are held; ids in `held` are unique."""
+        if not len(self.things):
+            return EdgePairs.empty()
+        to, known = places_in(self.things, things)
+        own, there = places_in(self.things, held)
+        weight = self.weight[np.ix_(to, own[there])].astype(np.float64) * known[:, None]
+        return every_pair(weight, np.flatnonzero(there))
+
+
+def places_in(ordered: Ids, ids: Ids) -> tuple[Ids, Bools]:
+    """Where each id stands in an ascending column, 0 where it does not, and whether it does."""
+    if not len(ordered):
+        return np.zeros(len(ids), np.int64), np.zeros(len(ids), np.bool_)
+    at = np.minimum(np.searchsorted(ordered, ids), len(ordered) - 1)
+    there = ordered[at] == ids
+    return np.where(there, at, 0), there
+
+
+@dataclass(frozen=True, slots=True)
 class EdgePairs:
     """Edges that matter in one ranking, q of them.
 
     Attributes:
         candidate, own: Rows of the candidate and of the own thing that speaks for it, shape (q,).
-        weight: > 0, shape (q,).
+        weight: Shape (q,); below 0 it speaks against the candidate.
     """
 
     candidate: Rows
@@ -339,6 +382,12 @@ class EdgePairs:
         """None."""
         zero = np.zeros(0, np.int32)
         return cls(zero, zero, np.zeros(0))
+
+
+def every_pair(weight: Floats, own: Rows | Ids) -> EdgePairs:
+    """All edges into c candidates from some own things, given by their rows; `weight` has shape (c, own)."""
+    candidate = np.repeat(np.arange(len(weight), dtype=np.int32), len(own))
+    return EdgePairs(candidate, np.tile(own.astype(np.int32), len(weight)), weight.ravel())
 
 
 def pairs_of(row: Ids, other: Ids, weight: Floats, held: Ids) -> EdgePairs:
@@ -388,6 +437,7 @@ __all__ = [
     "Corpus",
     "Counts",
     "Draft",
+    "EdgeMatrix",
     "EdgePairs",
     "Edges",
     "Floats",

@@ -8,15 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collab_layer.bench import candidates, lift, scoring
-from collab_layer.bench.candidates import Trial
+from collab_layer.bench import asking, candidates, contestants, lift, scoring, slices
+from collab_layer.bench.asking import Answered, Wanted
+from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import load
 from collab_layer.bench.report import Report, Row
-from collab_layer.bench.scoring import Answered
 from collab_layer.errors import DataSetError
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, SHARED
 from collab_layer.types.interaction import Interaction
+from collab_layer.types.lift import Gate
 from collab_layer.types.ranking import Ranked, Ranking
+
+from .conftest import write_sequences
 
 
 class Ledger:
@@ -27,6 +30,9 @@ class Ledger:
         self.asked: list[tuple[str, tuple[str, ...], int]] = []
         self.drained = 0
         self.rebuilt = 0
+        self.refitted = 0
+        self.rules: object = None
+        self.closed: set[str] = set()
 
     async def observe(self, actor: Sequence[Interaction], /) -> list[str]:
         self.told += actor
@@ -39,9 +45,20 @@ class Ledger:
     async def rebuild(self) -> None:
         self.rebuilt += 1
 
+    async def refit(self, owners: int = 0, /) -> Gate:
+        self.refitted += 1
+        return Gate(state="shut", weights={}, version="0")
+
+    async def use_rules(self, which: object, /) -> None:
+        self.rules = which
+
+    async def opt_out(self, owner: str, /) -> None:
+        self.closed.add(owner)
+
     async def rank(self, entity: str, candidates: Sequence[str], /) -> Ranking:
         assert self.drained == len(self.told), "asked before the work was done"
-        self.asked.append((entity, tuple(candidates), len(self.told)))
+        if self.rules is None:
+            self.asked.append((entity, tuple(candidates), len(self.told)))
         holders = [str(one.target) for one in self.told if one.verb == "liked"]
         items = tuple(
             Ranked(entity=name, score=0.0, features={"popularity": float(holders.count(name))}) for name in candidates
@@ -49,10 +66,10 @@ class Ledger:
         return Ranking(entity=entity, items=items)
 
 
-def asked(folder: Path, seeds: int = 2) -> tuple[Ledger, list[Answered]]:
+def asked(folder: Path, seeds: int = 2, wanted: Wanted | None = None) -> tuple[Ledger, list[Answered]]:
     data = load(folder)
     ledger = Ledger()
-    return ledger, asyncio.run(lift.ask(ledger, data, candidates.plan(data, seeds)))
+    return ledger, asyncio.run(asking.ask(ledger, data, candidates.plan(data, seeds), wanted=wanted))
 
 
 def synthetic(count: int, sharing_helps: bool) -> list[Answered]:
@@ -127,7 +144,7 @@ def test_sharing_that_does_not_help_is_kept_shut_and_harms_nobody():
 
 
 def test_isolated_memory_uses_own_features_only():
-    weights = scoring.contestants(synthetic(100, sharing_helps=True)[::2], "pop", 2).weights
+    weights = contestants.contestants(synthetic(100, sharing_helps=True)[::2], "pop", 2).weights
     assert set(weights["isolated"]) == set(OWN)
     assert weights["isolated"]["own_centroid"] > 0.3
     assert weights["default"] == dict(DEFAULT_WEIGHTS)
@@ -167,7 +184,75 @@ def test_edges_are_made_before_anybody_is_asked_and_not_for_every_trial(sequence
 
 
 def scoring_blocks(trials: int) -> int:
-    return -(-trials // max(1, trials // lift.BLOCKS)) + 1
+    return -(-trials // max(1, trials // asking.BLOCKS)) + 2
+
+
+def test_the_layer_fits_its_own_gate_before_the_first_scored_trial_and_never_for_the_others(sequences, ratings):
+    for folder in (sequences, ratings):
+        ledger, answered = asked(folder)
+        assert 1 <= ledger.refitted <= ledger.rebuilt
+        assert all((one.gate is None) == one.trial.fitting for one in answered)
+
+
+def test_a_guest_holds_only_the_newest_things_of_its_user_and_lets_nobody_read_it(sequences):
+    ledger, answered = asked(sequences, wanted=Wanted(rules=(), cuts=(1, 3), guests=5))
+    guests = [one for one in answered if one.cut]
+    assert len(guests) == 5
+    for one in guests:
+        held = [event.item for event in load(sequences).histories[one.trial.user]]
+        before = held[: held.index(one.trial.target)]
+        for cut in (1, 3):
+            name = f"user:{one.trial.user}-last{cut}"
+            told = [str(event.target) for event in ledger.told if str(event.actor) == name]
+            assert told == [f"item:{item}" for item in before[-cut:]]
+            assert name in ledger.closed
+            assert set(one.cut[cut]) == set(one.trial.short().union)
+
+
+def test_other_rules_are_put_in_use_and_taken_back(sequences):
+    ledger, answered = asked(sequences)
+    assert ledger.rules is None
+    assert all(len(row) == len(asking.COLUMNS) for one in answered for row in one.raw.values())
+
+
+def test_longer_lists_begin_with_the_short_one_and_never_hold_what_the_user_holds(sequences):
+    data = load(sequences)
+    for step in candidates.plan(data, 2):
+        for trial in step.trials:
+            assert bool(trial.longer) == (not trial.fitting)
+            held = {event.item for event in data.histories[trial.user]}
+            for kind, items in trial.longer.items():
+                assert items[:10].tolist() == trial.lists[kind][0].tolist()
+                assert len(set(items.tolist())) == len(items)
+                assert held.isdisjoint(items[1:].tolist())
+
+
+def test_noise_changes_no_question_and_is_in_no_list(sequences):
+    data, steps = lift.prepared(sequences, 2)
+    noisy = slices.noisy(data, steps, 0.3)
+    short = [Step(step.events, [trial.short() for trial in step.trials]) for step in steps]
+    assert candidates.digest(noisy) == candidates.digest(short)
+    added = sum(len(step.events) for step in noisy) - sum(len(step.events) for step in steps)
+    assert 0.02 < added / sum(len(step.events) for step in steps) <= 0.35
+    for at, step in enumerate(noisy):
+        fakes = set(step_pairs(step)) - set(step_pairs(steps[at]))
+        asked_for = {(trial.user, item) for trial in step.trials for item in trial.short().union}
+        assert fakes.isdisjoint(asked_for)
+
+
+def test_attackers_all_hold_what_they_push(sequences, ratings):
+    for folder in (sequences, ratings):
+        data, steps = lift.prepared(folder, 1)
+        item = slices.pushed(data, steps)
+        spoiled = slices.attackers(data, steps, item)
+        fresh = {user for step in spoiled for user, _ in step.events} - set(data.histories)
+        assert len(fresh) == max(1, round(slices.ATTACKERS * len(data.histories)))
+        held = {user for step in spoiled for user, event in step.events if event.item == item}
+        assert fresh <= held
+
+
+def step_pairs(step: Step) -> list[tuple[int, int]]:
+    return [(user, event.item) for user, event in step.events]
 
 
 def test_as_many_are_asked_as_were_wanted(sequences):
@@ -197,15 +282,20 @@ def test_a_report_is_plain_json_and_fails_with_its_worst_row():
     assert printed["rows"][2]["ok"] is False
 
 
-def test_a_whole_run_over_a_real_layer(sequences):
+def test_a_whole_run_over_a_real_layer(tmp_path):
+    folder = write_sequences(tmp_path / "films", users=24, items=40, held=10)
     steps: list[tuple[str, int, int]] = []
-    report = lift.run(sequences, seeds=2, progress=lambda *step: steps.append(step))
+    report = lift.run(folder, seeds=1, users=6, full=True, progress=lambda *step: steps.append(step))
     rows = by_name(report.rows)
-    assert rows["ml1m.users"].value == 40
-    assert rows["ml1m.pop9.ours.h1"].value > 0.1
+    assert rows["ml1m.users"].value == 6
+    for name in ("pop9.ours", "pop9.naive_pool", "uni19.ease", "last1.pop9.ours", "noise30.pop9.ours"):
+        assert 0.0 <= rows[f"ml1m.{name}.h1"].value <= 1.0
+    assert {f"ml1m.{name}.pop9.ours.pushed_first" for name in ("attack0", "attack5")} <= set(rows)
     assert rows["run.seconds"].value > 0
+    assert all(rows[f"run.cpu.{phase}"].value >= 0 for phase in ("describe", "observe", "rank", "cuts", "score"))
+    assert report.frozen["candidates"] == candidates.digest(lift.prepared(folder, 1, 6)[1])
     assert report.embedder.startswith("hashing")
-    assert report.data_sha256 == load(sequences).sha256
+    assert report.data_sha256 == load(folder).sha256
     assert {what for what, _, _ in steps} == {"describing", "observing", "ranking"}
     assert all(0 < done <= total for _, done, total in steps)
 

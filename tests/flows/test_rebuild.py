@@ -47,7 +47,7 @@ def test_what_others_hold_together_speaks_for_a_thing(layer, reader):
     ranking = layer.rank(reader, ["item:1-1", "item:0-1"])
     assert str(ranking.entities[0]) == "item:0-1"
     assert ranking.items[0].features["item_edges"] > 0
-    assert ranking.items[1].features["item_edges"] == 0
+    assert ranking.items[1].features["item_edges"] < ranking.items[0].features["item_edges"]
     assert "goes with things" in ranking.items[0].rationale
 
 
@@ -150,6 +150,19 @@ def test_the_past_is_read_without_them(layer, clock, reader):
     clock.advance(hours=1)
     assert edge(layer) > 0
     assert edge(layer, as_of=clock()) == 0
+
+
+def test_what_nobody_shared_moves_no_edge_and_has_none(layer, reader):
+    films(layer)
+    share(layer)
+    layer.rebuild()
+    before = edge(layer)
+    layer.observe("user:late", "item:0-9", "liked")  # a thing that has no row, and an owner that shares nothing
+    layer.drain()
+    assert edge(layer) == before
+    assert edge(layer, thing="item:0-9") == 0
+    layer.rebuild()
+    assert edge(layer) == before
 
 
 def test_nothing_of_another_tenant_is_in_them(layer, reader):

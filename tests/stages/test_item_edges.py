@@ -7,7 +7,7 @@ import pytest
 
 from collab_layer.errors import InputError
 from collab_layer.stages.item_edges import Holdings, item_edges
-from collab_layer.types.graph import ItemEdges
+from collab_layer.types.graph import EdgeMatrix, ItemEdges
 
 
 def pairs(matrix, facets=()):
@@ -21,21 +21,54 @@ def some(owners=60, things=90, seed=0):
     return (random.random((owners, things)) < chance).astype(int)
 
 
-def as_dict(edges: ItemEdges):
+def as_dict(edges: ItemEdges | EdgeMatrix):
+    if isinstance(edges, EdgeMatrix):
+        to, other = np.nonzero(edges.weight)
+        ends = zip(edges.things[to].tolist(), edges.things[other].tolist(), strict=True)
+        return dict(zip(ends, edges.weight[to, other].astype(float).tolist(), strict=True))
     return dict(zip(zip(edges.thing.tolist(), edges.other.tolist(), strict=True), edges.weight.tolist(), strict=True))
 
 
 def test_the_closed_form_is_the_one_of_its_source():
     held = some()
     held = held[:, held.sum(axis=0) >= 2]
-    gram = (held.T @ held).astype(float)
+    count = held.sum(axis=1)
+    weight = np.minimum(np.sqrt(np.median(count) / count), 1.0)
+    gram = (held.T * np.round(weight * 1024) / 1024) @ held
     inverse = np.linalg.inv(gram + 30.0 * np.eye(len(gram)))  # half of 60 owners
     weights = -inverse / np.diag(inverse)
     found = as_dict(item_edges(pairs(held), method="ease"))
     for (thing, other), weight in found.items():
         assert weight == pytest.approx(weights[other - 1000, thing - 1000], rel=1e-3, abs=1e-6)
     np.fill_diagonal(weights, 0.0)
-    assert len(found) == np.count_nonzero(weights.astype(np.float16) > 0)
+    assert len(found) == np.count_nonzero(weights.astype(np.float16))
+
+
+def test_what_own_things_say_is_summed_over_all_of_them():
+    held = some()
+    edges = item_edges(pairs(held), method="ease")
+    own = edges.things[[3, 5, 8, 13]]
+    found = edges.into(np.append(edges.things[:6], 7), np.append(own, 9))
+    said = np.bincount(found.candidate, weights=found.weight, minlength=7)
+    wanted = edges.weight[:6][:, [3, 5, 8, 13]].astype(float).sum(axis=1)
+    assert said[:6] == pytest.approx(wanted)
+    assert said[6] == 0
+    assert set(found.own.tolist()) == {0, 1, 2, 3}
+    assert len(edges.into(edges.things[:2], np.zeros(0, np.int64)).weight) == 0
+
+
+def test_who_holds_much_weighs_less_and_nobody_more_than_one_owner():
+    held = np.zeros((31, 40), int)
+    held[:30, :8] = np.arange(30)[:, None] % 3 != np.arange(8)[None, :] % 3
+    edge = (1000, 1001)
+    base = as_dict(item_edges(pairs(held), method="ease"))[edge]
+    held[30, :2] = 1
+    light = as_dict(item_edges(pairs(held), method="ease"))[edge]
+    held[30, :] = held[:30].any(axis=0)  # as many things as all others hold together
+    held[30, :2] = 1
+    heavy = as_dict(item_edges(pairs(held), method="ease"))[edge]
+    assert heavy < light
+    assert base < light
 
 
 def test_neighbourhoods_keep_the_strongest_cosines():
@@ -76,14 +109,13 @@ def test_a_small_crowd_beside_a_large_one_changes_no_edge():
     few[60:, :2] = 1
     watched = as_dict(item_edges(pairs(few, facets=[60, 61, 62]), minimum=3))
     ridge = {key: value for key, value in as_dict(base).items() if value > 0.01}
-    assert all(watched[key] == pytest.approx(value, rel=0.1) for key, value in ridge.items())
+    assert all(watched[key] == pytest.approx(value, rel=0.15) for key, value in ridge.items())
 
 
 def test_counts_left_out_never_break_the_inverse():
     held = some(owners=30, things=60, seed=3)
     found = item_edges(pairs(held, range(30)), minimum=5, method="ease")
     assert np.all(np.isfinite(found.weight))
-    assert np.all(found.weight > 0)
 
 
 def test_a_pair_told_twice_counts_once():

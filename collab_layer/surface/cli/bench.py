@@ -54,6 +54,7 @@ def lift(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Candidate lists per user; without a model only.")] = 5,
     seed: Annotated[int, typer.Option(help="Draws the users and the order of the candidates.")] = 0,
+    full: Annotated[bool, typer.Option("--full", help="Also other curation, noise, attackers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Neighbours against none; with a reasoning model, whether it profits from what they know.
@@ -65,7 +66,7 @@ def lift(
 
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
-        return measure(data, seeds=seeds, users=users, as_json=as_json)
+        return measure(data, seeds=seeds, users=users, full=full, as_json=as_json)
     return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users or 100, seed)), as_json)
 
 

@@ -20,20 +20,25 @@ CONTESTANTS = (
     "random",
     "popularity",
     "isolated",
+    "naive_pool",
+    "naive_search",
     "itemknn",
     "ease",
     "gfcf",
     "ials",
     "own_ease",
+    "generic",
+    "domain",
     "default",
     "fitted",
-    "plain",
+    "layer",
+    "ours_without_edges",
     "ours",
 )
 METRICS = {"h1": "H@1", "n5": "N@5", "lift": "lift of H@1", "harm": "harm", "worse": "placed lower"}
 
 
-def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None) -> None:
+def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None, full: bool = False) -> None:
     """Run the benchmark and print it.
 
     Raises:
@@ -48,7 +53,7 @@ def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None) 
             bar.start_task(tasks[what])
             bar.update(tasks[what], completed=done, total=total)
 
-        report = lift.run(data, seeds=seeds, users=users, progress=tell)
+        report = lift.run(data, seeds=seeds, users=users, full=full, progress=tell)
     if as_json:
         emit(report.to_json())
     else:
@@ -73,8 +78,8 @@ def _show(report: Report) -> None:
     seconds, peak = figures["run.seconds"].value, figures["run.peak_rss_mb"].value
     out.print(f"{seconds:.0f} s, at most {peak:.0f} MB; embedder {report.embedder}; data {report.data_sha256[:12]}")
     out.print(
-        "isolated: each owner's own memory, tuned. ours: with neighbours, behind the gate; plain: without edges "
-        "between things. own_ease: own memory and EASE, fitted alike. "
+        "isolated: each owner's own memory, tuned. ours: with neighbours, behind the gate; layer: with the weights of "
+        "the layer's own gate. own_ease: own memory and EASE, fitted alike. generic, domain: other curation. "
         "harm: share of lists that isolated got right and this one wrong."
     )
 

@@ -1,0 +1,57 @@
+"""What each part of a run took: CPU time by phase, and how long single calls took.
+
+In:   blocks of work, by name.
+Out:  rows.
+Never: a bar; a loaded machine stretches the clock, and CPU time a little.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import numpy as np
+
+from collab_layer.bench.report import Row
+
+
+class Phases:
+    """Sums up CPU time of this process, all threads, and keeps the times of single calls."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._cpu: dict[str, float] = {}
+        self._calls: dict[str, list[tuple[float, float]]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Generator[None]:
+        """Count what happens inside as one phase."""
+        cpu = time.process_time()
+        try:
+            yield
+        finally:
+            self._cpu[name] = self._cpu.get(name, 0.0) + time.process_time() - cpu
+
+    @contextmanager
+    def call(self, name: str) -> Generator[None]:
+        """The same, and keep how long it took as one call."""
+        clock, cpu = time.perf_counter(), time.process_time()
+        with self.of(name):
+            yield
+        took = (time.perf_counter() - clock, time.process_time() - cpu)
+        self._calls.setdefault(name, []).append(took)
+
+    def rows(self) -> list[Row]:
+        """CPU seconds by phase; of calls the median and the 95th percentile, by the clock and in CPU time."""
+        out = [Row(f"run.cpu.{name}", seconds, unit="s") for name, seconds in self._cpu.items()]
+        for name, taken in self._calls.items():
+            for part, what in ((50, "p50"), (95, "p95")):
+                clock, cpu = np.percentile(np.array(taken), part, axis=0).tolist()
+                out.append(Row(f"run.{name}.{what}", 1e3 * clock, unit="ms"))
+                out.append(Row(f"run.{name}.cpu_{what}", 1e3 * cpu, unit="ms"))
+        out.append(Row("run.seconds", time.perf_counter() - self._began, unit="s"))
+        return out
+
+
+__all__ = ["Phases"]
