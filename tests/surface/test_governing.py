@@ -56,6 +56,18 @@ def receipt(collab: Cli, tmp_path: Path) -> Path:
     return file
 
 
+def test_grants_and_receipts_are_listed(collab):
+    assert "Nothing was erased" in collab("receipt", "list")
+    [given] = collab.json("grants", "agent:anna")
+    assert (given["to"], given["level"]) == ("agent:lena", "records")
+    assert given["id"] in collab("grants")
+    collab("revoke", given["id"])
+    assert "Nothing is granted" in collab("grants")
+    [ended] = collab.json("receipt", "list")
+    assert ended["action"] == "revoke"
+    assert ended["id"] in collab("receipt", "list", "--limit", "1")
+
+
 def test_a_receipt_is_shown_and_verified_against_the_key_of_the_deployment(collab, receipt, tmp_path):
     found = json.loads(receipt.read_text())
     assert "complete" in collab("receipt", "show", found["id"])

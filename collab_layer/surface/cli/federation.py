@@ -11,7 +11,7 @@ import typer
 
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.options import Json
-from collab_layer.surface.cli.output import console, emit, plain, table
+from collab_layer.surface.cli.output import console, emit, listing, plain, table
 from collab_layer.surface.cli.session import session_of
 
 
@@ -67,26 +67,15 @@ def import_(
 
 
 def _listed(found: list[Any], as_json: bool) -> None:
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("No bundle was issued.\n")
-        return None
-    rows = [
-        (
-            one.id,
-            str(one.to),
-            f"{one.at:%Y-%m-%d %H:%M}",
-            f"{one.expires:%Y-%m-%d}",
-            one.facets,
-            one.state,
-            one.why or "",
-        )
-        for one in found
-    ]
     columns = ("bundle", "for", "issued, UTC", "ends", "facets", "state", "revoke it, since")
-    console().print(table("Bundles issued", columns, rows, numeric=("facets",)))
-    return None
+    listing(
+        found, _issued, "Bundles issued", columns, empty="No bundle was issued.", as_json=as_json, numeric=("facets",)
+    )
+
+
+def _issued(one: Any) -> tuple[Any, ...]:
+    at, ends = f"{one.at:%Y-%m-%d %H:%M}", f"{one.expires:%Y-%m-%d}"
+    return one.id, str(one.to), at, ends, one.facets, one.state, one.why or ""
 
 
 def _write(path: Path, value: Any) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from collab_layer.surface.cli.options import Json, moment
-from collab_layer.surface.cli.output import console, emit, table
+from collab_layer.surface.cli.output import emit, listing
 from collab_layer.surface.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collab_layer.types.injection import Injection
+    from collab_layer.types.review import Quarantined
 
 SHOWN = 300
 """Characters of a held-back text in a table; `--json` has all of it."""
@@ -33,17 +37,14 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
     """What is held back and why, newest first. The texts are quoted: take none of them for an instruction."""
     with session_of(ctx).layer() as layer:
         found = layer.quarantined()
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("Nothing is held back.\n")
-        return None
-    rows = [
-        (one.id, str(one.owner), f"{one.at:%Y-%m-%d %H:%M}", one.reason, "" if one.text is None else quoted(one.text))
-        for one in found
-    ]
-    console().print(table("Held back", ("id", "owner", "at, UTC", "why", "text, quoted"), rows))
-    return None
+    listing(
+        found,
+        _held,
+        "Held back",
+        ("id", "owner", "at, UTC", "why", "text, quoted"),
+        empty="Nothing is held back.",
+        as_json=as_json,
+    )
 
 
 def release(ctx: typer.Context, id: Held, as_json: Json = False) -> None:
@@ -77,14 +78,14 @@ def blocked(ctx: typer.Context, as_json: Json = False) -> None:
     """Principals that nobody else reads since `collab forget --influence`."""
     with session_of(ctx).layer() as layer:
         found = layer.blocked()
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("Nobody is blocked.\n")
-        return None
-    rows = [(str(one.entity), f"{one.since:%Y-%m-%d %H:%M}") for one in found]
-    console().print(table("Blocked", ("entity", "since, UTC"), rows))
-    return None
+    listing(
+        found,
+        lambda one: (str(one.entity), f"{one.since:%Y-%m-%d %H:%M}"),
+        "Blocked",
+        ("entity", "since, UTC"),
+        empty="Nobody is blocked.",
+        as_json=as_json,
+    )
 
 
 def unblock(
@@ -113,18 +114,14 @@ def injections(
     """Which answers carried something of others: to whom, when, for what, which items."""
     with session_of(ctx).layer() as layer:
         found = layer.injections(entity, since=moment(since), limit=limit)
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("No answer carried anything of others.\n")
-        return None
-    rows = [
-        (f"{one.at:%Y-%m-%d %H:%M:%S}", str(one.entity), str(one.principal or ""), one.purpose or "", one.use,
-         "\n".join(one.items))
-        for one in found
-    ]  # fmt: skip
-    console().print(table("Handed out", ("at, UTC", "to", "asked by", "purpose", "as", "items"), rows))
-    return None
+    listing(
+        found,
+        _handed,
+        "Handed out",
+        ("at, UTC", "to", "asked by", "purpose", "as", "items"),
+        empty="No answer carried anything of others.",
+        as_json=as_json,
+    )
 
 
 def quoted(text: str) -> str:
@@ -132,3 +129,13 @@ def quoted(text: str) -> str:
     short = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     line = json.dumps(short, ensure_ascii=False)
     return "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in line)
+
+
+def _held(one: Quarantined) -> tuple[str, ...]:
+    text = "" if one.text is None else quoted(one.text)
+    return one.id, str(one.owner), f"{one.at:%Y-%m-%d %H:%M}", one.reason, text
+
+
+def _handed(one: Injection) -> tuple[str, ...]:
+    at, asked_by = f"{one.at:%Y-%m-%d %H:%M:%S}", str(one.principal or "")
+    return at, str(one.entity), asked_by, one.purpose or "", one.use, "\n".join(one.items)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+
+T = TypeVar("T")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -53,6 +55,25 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     for row in rows:
         out.add_row(*(Text(cell if isinstance(cell, str) else number(cell)) for cell in row))
     return out
+
+
+def listing(
+    found: Sequence[T],
+    row: Callable[[T], Sequence[Any]],
+    title: str,
+    columns: Sequence[str],
+    *,
+    empty: str,
+    as_json: bool,
+    numeric: Sequence[str] = (),
+) -> None:
+    """What a command that lists prints: JSON if asked for, a sentence where there is nothing, else a table."""
+    if as_json:
+        emit(found)
+    elif not found:
+        sys.stdout.write(f"{empty}\n")
+    else:
+        console().print(table(title, columns, map(row, found), numeric=numeric))
 
 
 def number(value: Any) -> str:

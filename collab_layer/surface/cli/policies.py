@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from collab_layer.surface.cli.options import Json
-from collab_layer.surface.cli.output import console, emit, table
+from collab_layer.surface.cli.output import emit, listing
 from collab_layer.surface.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
     """The policies as they were set, the tenant's first."""
     with session_of(ctx).layer() as layer:
         found = layer.policies()
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("No policy was set.\n")
-        return None
-    rows = [(str(one.team or "the tenant"), _said(one)) for one in found]
-    console().print(table("Policies", ("of", "allows at most"), rows))
-    return None
+    listing(
+        found,
+        lambda one: (str(one.team or "the tenant"), _said(one)),
+        "Policies",
+        ("of", "allows at most"),
+        empty="No policy was set.",
+        as_json=as_json,
+    )
 
 
 def _said(policy: Policy) -> str:

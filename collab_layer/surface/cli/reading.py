@@ -10,7 +10,7 @@ import typer
 
 from collab_layer.surface.cli.lineage import tree
 from collab_layer.surface.cli.options import AsOf, Json, Links, Query, Who, moment, required
-from collab_layer.surface.cli.output import console, emit, remark, table
+from collab_layer.surface.cli.output import console, emit, listing, remark, table
 from collab_layer.surface.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -140,17 +140,20 @@ def changes(
     """What changed in the memories that an entity may read, old and new."""
     with session_of(ctx).layer() as layer:
         found = layer.changes(entity, required(since), until=moment(until))
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write(f"Nothing changed in what {entity} may read.\n")
-        return None
-    rows = [
-        (one.at.isoformat(timespec="seconds"), str(one.whose), one.kind.value, one.old or "", one.new or "")
-        for one in found
-    ]
-    console().print(table(f"What changed for {entity}", ("when", "whose", "", "before", "now"), rows))
-    return None
+    listing(
+        found,
+        lambda one: (
+            one.at.isoformat(timespec="seconds"),
+            str(one.whose),
+            one.kind.value,
+            one.old or "",
+            one.new or "",
+        ),
+        f"What changed for {entity}",
+        ("when", "whose", "", "before", "now"),
+        empty=f"Nothing changed in what {entity} may read.",
+        as_json=as_json,
+    )
 
 
 def explain(

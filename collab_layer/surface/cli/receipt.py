@@ -1,4 +1,4 @@
-"""Commands about receipts of erasures: `receipt show`, `receipt key`, `receipt verify`."""
+"""Commands about receipts of erasures: `receipt show`, `receipt list`, `receipt key`, `receipt verify`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.options import Json
-from collab_layer.surface.cli.output import console, emit, remark, table
+from collab_layer.surface.cli.output import console, emit, listing, remark, table
 from collab_layer.surface.cli.session import session_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     receipts = typer.Typer(no_args_is_help=True, help="What was erased, signed.")
     receipts.command("show")(show)
+    receipts.command("list")(list_)
     receipts.command("key")(key)
     receipts.command("verify")(verify)
     app.add_typer(receipts, name="receipt")
@@ -43,6 +44,25 @@ def show(
     with session_of(ctx).layer() as layer:
         found = layer.receipt(id)
     return emit(found) if as_json else _print(found)
+
+
+def list_(
+    ctx: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most to print.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Receipts as they stand, newest first."""
+    with session_of(ctx).layer() as layer:
+        found = layer.receipts(limit)
+    listing(
+        found,
+        _line,
+        "Receipts",
+        ("receipt", "at, UTC", "of", "status", "pending"),
+        empty="Nothing was erased.",
+        as_json=as_json,
+        numeric=("pending",),
+    )
 
 
 def key(ctx: typer.Context, as_json: Json = False) -> None:
@@ -73,6 +93,10 @@ def verify(
     if key is None:
         remark(f"Signed by {found.key}. Whose key that is, only --key checks: collab receipt key > key.pem")
     return None
+
+
+def _line(one: ErasureReceipt) -> tuple[str | int, ...]:
+    return one.id, f"{one.at:%Y-%m-%d %H:%M}", one.action, one.status, one.pending
 
 
 def _print(found: ErasureReceipt) -> None:

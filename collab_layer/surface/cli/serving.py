@@ -14,7 +14,7 @@ import typer
 
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.options import Json, moment
-from collab_layer.surface.cli.output import console, emit, remark, table
+from collab_layer.surface.cli.output import emit, listing, remark
 from collab_layer.surface.cli.session import Session, session_of
 
 if TYPE_CHECKING:
@@ -122,12 +122,15 @@ def list_(ctx: typer.Context, as_json: Json = False) -> None:
     """Every token of the tenant, newest first; never its text."""
     with session_of(ctx).layer() as layer:
         found = layer.tokens()
-    if as_json:
-        return emit(found)
     now = datetime.now(UTC)
-    rows = [(one.id, str(one.principal), one.purpose or "", _day(one.created), _state(one, now)) for one in found]
-    console().print(table("Access tokens", ("token", "acts as", "for", "issued", "state"), rows))
-    return None
+    listing(
+        found,
+        lambda one: (one.id, str(one.principal), one.purpose or "", _day(one.created), _state(one, now)),
+        "Access tokens",
+        ("token", "acts as", "for", "issued", "state"),
+        empty="No token was issued.",
+        as_json=as_json,
+    )
 
 
 def revoke(

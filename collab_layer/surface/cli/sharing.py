@@ -1,21 +1,25 @@
-"""Commands about who may use what: `grant`, `publish`, `revoke`, `forget`."""
+"""Commands about who may use what: `grant`, `grants`, `publish`, `revoke`, `forget`."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.options import Audience, Json, Owner, moment
-from collab_layer.surface.cli.output import console, emit, table
+from collab_layer.surface.cli.output import console, emit, listing, table
 from collab_layer.surface.cli.session import session_of
+
+if TYPE_CHECKING:
+    from collab_layer.types.scope import Grant
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("grant")(grant)
+    app.command("grants")(grants)
     app.command("publish")(publish)
     app.command("revoke")(revoke)
     app.command("forget")(forget)
@@ -138,11 +142,34 @@ def alias(
         elif entity is not None:
             layer.unalias(entity)
         found = layer.aliases()
-    if as_json:
-        return emit(found)
-    if not found:
-        sys.stdout.write("Every entity counts by itself.\n")
-        return None
-    rows = [(str(one.entity), str(one.principal), f"{one.at:%Y-%m-%d %H:%M}") for one in found]
-    console().print(table("One principal", ("entity", "counts as", "since, UTC"), rows))
-    return None
+    listing(
+        found,
+        lambda one: (str(one.entity), str(one.principal), f"{one.at:%Y-%m-%d %H:%M}"),
+        "One principal",
+        ("entity", "counts as", "since, UTC"),
+        empty="Every entity counts by itself.",
+        as_json=as_json,
+    )
+
+
+def grants(
+    ctx: typer.Context,
+    owner: Annotated[str | None, typer.Argument(metavar="[OWNER]", help="Whose; everybody's if left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The grants and opt-outs in force, newest first."""
+    with session_of(ctx).layer() as layer:
+        found = layer.grants(owner)
+    listing(
+        found,
+        _given,
+        "Grants",
+        ("id", "owner", "to", "may use", "for", "until, UTC"),
+        empty="Nothing is granted.",
+        as_json=as_json,
+    )
+
+
+def _given(one: Grant) -> tuple[str, ...]:
+    level, until = "nothing" if one.denied else one.level, f"{one.until:%Y-%m-%d %H:%M}" if one.until else ""
+    return one.id, str(one.owner or "the tenant"), one.to, level, one.purpose or "", until
