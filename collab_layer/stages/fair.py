@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-PART = 0.35
+PART = 0.5
 """Of the records that are read for a query, and of the tokens of a context: what one principal may take before all
 others have had their turn. Source: docs/evidence/govern.md."""
 

@@ -21,7 +21,7 @@ from itertools import islice
 from math import exp, isfinite
 
 from collab_layer.stages.lessons import MAX_TOKENS, NOTE_TOKENS, lesson, mostly_cyrillic, note, shorten
-from collab_layer.stages.repeats import Line, in_order
+from collab_layer.stages.repeats import repeats_last
 from collab_layer.stages.support import Pool, Support, pool, support
 from collab_layer.stages.tokens import terms
 from collab_layer.types.graph import Draft, Snippet
@@ -267,7 +267,7 @@ def lessons_from(
 ) -> list[Draft]:
     """One lesson per record of those who agreed to be quoted, highest score first, of equal ones the newest.
 
-    Those that nearly repeat a better one, or that their principal told anew, come last (`stages.repeats`).
+    Those that nearly repeat a better one come last (`stages.repeats`).
 
     The confidence is the record's part of exp(score), at most delta. A record that says the same
     as a better one is not repeated but becomes its source.
@@ -298,15 +298,9 @@ def lessons_from(
         line = note(snippet.text or "", max_tokens=note_tokens) if plain else _said(snippet, links[:_NAMES], max_tokens)
         if line:
             said.setdefault(line, []).append((snippet, score, part / total))
-    order = in_order([_line(line, [snippet for snippet, _, _ in behind]) for line, behind in said.items()])
+    order = repeats_last([(line, behind[0][0].outcome) for line, behind in said.items()])
     drafts = [_lesson(line, behind, delta) for line, behind in said.items()]
     return [drafts[place] for place in order]
-
-
-def _line(text: str, behind: Sequence[Snippet]) -> Line:
-    voices = {snippet.voice for snippet in behind}
-    voice = voices.pop() if len(voices) == 1 else None
-    return Line(text, behind[0].outcome, voice, max(snippet.at for snippet in behind))
 
 
 def _unsaid(names: Sequence[str], text: str) -> list[str]:
