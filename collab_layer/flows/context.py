@@ -200,7 +200,7 @@ def _fresh(
     selection = curate(hood, tools.scorer_of(reading), k=NEIGHBORS)
     maker = Maker(tools, opened, request.reader, request.query, request.budget_tokens, hood)
     read = snippets(reading, selection)
-    found = maker.found(vector, request.links) if request.query else []
+    found = maker.found(raw, request.links) if request.query else []
     said = _said(tools, maker, found[: wording.FOUND_READ] if request.query else read, worded)
     by_model = [] if isinstance(said, Wording) else said
     free, distilled = maker.facets(read)

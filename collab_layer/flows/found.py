@@ -30,12 +30,15 @@ from collab_layer.types.scope import Level
 
 
 def found(
-    tools: Tools, opened: Opened, query: str, vector: Vectors | None, links: Sequence[Entity], most: int
+    tools: Tools, opened: Opened, query: str, asked: Vectors | None, links: Sequence[Entity], most: int
 ) -> list[Snippet]:
-    """Up to `most` records, best first; of one foreign principal no more than its part while others have some."""
+    """Up to `most` records, best first; of one foreign principal no more than its part while others have some.
+
+    `asked` is the query as it was embedded.
+    """
     reading = opened.reading
     known = list(names.find(reading.connection, reading.tenant, (str(one) for one in links)).values())
-    laid = corpus(reading, opened.focus, [hashed(term) for term in terms(query)], vector, known)
+    laid = corpus(reading, opened.focus, [hashed(term) for term in terms(query)], asked, known)
     if laid is None:
         return []
     if tools.replays.pay(reading, opened.focus):

@@ -64,10 +64,10 @@ class Maker:
         self.sharing = tenants.model_copy(update={"min_contributors": opened.reading.minimum})
         self.salt = names.salt(opened.reading.connection, opened.reading.tenant)
 
-    def found(self, vector: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
-        """The records that answer the query, best first; each weighs its score."""
+    def found(self, asked: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
+        """The records that answer the query, embedded as `asked`, best first; each weighs its score."""
         most = max(12, self.budget_tokens // LEAST_LESSON)
-        return found(self.tools, self.opened, self.query or "", vector, links, most)
+        return found(self.tools, self.opened, self.query or "", asked, links, most)
 
     def lessons(self, found: Sequence[Snippet]) -> list[Made]:
         """Each record as a lesson; in front a facet over them where the budget is small."""

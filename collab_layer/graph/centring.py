@@ -31,6 +31,7 @@ FULL = 16
 """Cards from which on the whole mean is subtracted: one or two are their own mean, and would vanish."""
 _STALE = -1
 _AT_ONCE = 4_096
+_NOTHING = 1e-9
 _NEARLY = 1e-4
 """Above what a cosine of float32 may be rounded by."""
 
@@ -52,7 +53,7 @@ class Mean:
         self.vector: Vectors = np.zeros(dim, np.float32)
         self._sample = np.zeros(0, np.uint64)
         self._count = 0
-        self._distance = Growing(np.float64)
+        self._distance, self._shadow = Growing(np.float64), Growing(np.float64)
 
     def concerns(self, keys: Collection[int]) -> bool:
         """Whether the mean may be another one after cards with these keys came or went."""
@@ -72,22 +73,30 @@ class Mean:
         # Sums of float16 are exact in float64, hence the same in any order.
         mean = raw[rows].astype(np.float64).sum(axis=0) / max(len(rows), 1)
         self.vector = (mean * min(1.0, max(count - 1, 0) / FULL)).astype(np.float32)
-        self._distance = Growing(np.float64)
+        self._distance, self._shadow = Growing(np.float64), Growing(np.float64)
         return True
 
     def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
         """Unit vectors about the mean; rows without a vector stay zero."""
         out = vectors - self.vector
         norm = np.linalg.norm(out, axis=1, keepdims=True)
-        out = np.divide(out, norm, out=np.zeros_like(out), where=norm > 1e-9)
+        out = np.divide(out, norm, out=np.zeros_like(out), where=norm > _NOTHING)
         if have is not None:
             out[~have] = 0
         return out.astype(np.float32)
 
     def cosines_at_most(self, codes: Codes, vector: Vectors) -> Floats:
-        """At least the cosine of a unit vector with each centred one, shape (c,); 0 where it is not positive."""
-        high = codes.products(vector) + (codes.off - float(vector @ self.vector))
-        least = self._distances(codes)
+        """At least the cosine of a vector with each one about the mean, shape (c,); 0 where it is not positive.
+
+        The products are those of the vector as it is embedded, since that of a short text is nearly empty.
+        """
+        about = vector - self.vector
+        length = float(np.linalg.norm(about))
+        if length <= _NOTHING:
+            return np.zeros(len(codes))
+        least, shadow = self._distances(codes), self._shadow.view
+        wrong = codes.off * (float(np.linalg.norm(vector)) + float(np.linalg.norm(self.vector)))
+        high = (codes.products(vector) - shadow + wrong - float(about @ self.vector)) / length
         positive = high > 0
         above = np.divide(high, least, out=np.ones_like(high), where=positive & (least > high))
         return np.where(positive, above + _NEARLY, 0.0)
@@ -96,8 +105,9 @@ class Mean:
         """How far from the mean each vector is at least, shape (c,)."""
         known = len(self._distance.view)
         if known < len(codes):
-            length = float(np.linalg.norm(self.vector))
-            square = codes.square[known:] - 2 * codes.products(self.vector, known) + length**2
+            length, shadow = float(np.linalg.norm(self.vector)), codes.products(self.vector, known)
+            self._shadow.extend(shadow)
+            square = codes.square[known:] - 2 * shadow + length**2
             wrong = 2 * length * codes.off[known:] + _NEARLY * (codes.square[known:] + length**2)
             self._distance.extend(np.sqrt(np.maximum(square - wrong, 0.0)))
         return self._distance.view
@@ -176,23 +186,24 @@ class CentredVectors:
         return (mean or self.mean).centred(self._raw.view[rows].astype(np.float32), self._have.view[rows])
 
     def nearest(self, vector: Vectors, among: Bools, count: int, mean: Mean | None = None) -> Ids:
-        """The cards whose cosine with a unit vector is positive and largest, ascending; ties by key.
+        """The cards whose cosine with a vector, about the mean, is positive and largest, ascending; ties by key.
 
         Exact: cards are left out only by what their codes prove.
 
         Args:
-            vector: The direction, about the same mean.
+            vector: As it was embedded.
             among: Which cards may be taken, shape (c,).
             count: At most so many.
             mean: About which; None takes that of the present.
         """
-        above = (mean or self.mean).cosines_at_most(self._codes, vector)
+        mean = mean or self.mean
+        above, direction = mean.cosines_at_most(self._codes, vector), mean.centred(vector[None, :])[0]
         todo = np.flatnonzero(among & self._have.view & (above > 0))
         rows, cosine, size = np.zeros(0, np.int64), np.zeros(0, np.float32), 4 * count
         while len(todo):
             now, todo = _split(todo, above, size)
             # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
-            exact = np.einsum("ij,j->i", self.of(now, mean), vector)
+            exact = np.einsum("ij,j->i", self.of(now, mean), direction)
             rows, cosine = np.concatenate([rows, now]), np.concatenate([cosine, exact])
             if len(todo):
                 todo = todo[above[todo] >= np.partition(cosine, len(cosine) - count)[len(cosine) - count]]

@@ -20,7 +20,7 @@ from collab_layer.types.graph import Floats, Vectors
 
 _LEVELS = 127
 _AT_ONCE = 512
-"""Vectors widened at a time: so few stay in the cache of a core."""
+"""Vectors of a block, which is widened at once: so few stay in the cache of a core."""
 _ROUNDING = 1e-4
 """Of a product of float32 over some thousand numbers, relative to both lengths; from above."""
 
@@ -29,7 +29,8 @@ class Codes:
     """Codes by row; rows are only added."""
 
     def __init__(self, dim: int) -> None:
-        self._codes = Growing(np.int8, dim)
+        self._dim = dim
+        self._blocks: list[NDArray[np.int8]] = []  # a row per number, so that a sparse direction reads few
         self._step = Growing(np.float32)
         self._off = Growing(np.float64)
         self._square = Growing(np.float64)
@@ -49,25 +50,35 @@ class Codes:
 
     def extend(self, raw: NDArray[Any]) -> None:
         """Add vectors, shape (n, d)."""
-        for start in range(0, len(raw), _AT_ONCE):
-            wide = raw[start : start + _AT_ONCE].astype(np.float32)
-            step = np.abs(wide).max(axis=1, initial=0.0) / _LEVELS
-            codes = np.rint(np.divide(wide, step[:, None], out=np.zeros_like(wide), where=step[:, None] > 0))
-            off = np.linalg.norm((wide - codes * step[:, None]).astype(np.float64), axis=1)
-            square = np.einsum("ij,ij->i", wide, wide, dtype=np.float64)
-            self._codes.extend(codes.astype(np.int8))
-            self._step.extend(step)
-            self._off.extend(off + _ROUNDING * np.sqrt(square))
-            self._square.extend(square)
+        while len(raw):
+            room = _AT_ONCE - len(self) % _AT_ONCE
+            self._add(raw[:room].astype(np.float32))
+            raw = raw[room:]
+
+    def _add(self, wide: Vectors) -> None:
+        start = len(self) % _AT_ONCE
+        if not start:
+            self._blocks.append(np.zeros((self._dim, _AT_ONCE), np.int8))
+        step = np.abs(wide).max(axis=1, initial=0.0) / _LEVELS
+        codes = np.rint(np.divide(wide, step[:, None], out=np.zeros_like(wide), where=step[:, None] > 0))
+        self._blocks[-1][:, start : start + len(wide)] = codes.T
+        off = np.linalg.norm((wide - codes * step[:, None]).astype(np.float64), axis=1)
+        square = np.einsum("ij,ij->i", wide, wide, dtype=np.float64)
+        self._step.extend(step)
+        self._off.extend(off + _ROUNDING * np.sqrt(square))
+        self._square.extend(square)
 
     def products(self, vector: Vectors, start: int = 0) -> Floats:
         """Scalar product of a vector with those from a row on, off by `off` times its length at most."""
-        codes = self._codes.view[start:]
-        out = np.empty(len(codes), np.float32)
-        for at in range(0, len(codes), _AT_ONCE):
-            part = slice(at, at + _AT_ONCE)
-            out[part] = codes[part].astype(np.float32) @ vector
-        return (out * self._step.view[start:]).astype(np.float64)
+        numbers = np.flatnonzero(vector)
+        weights = vector[numbers]
+        first = start // _AT_ONCE
+        if 2 * len(numbers) < self._dim:
+            found = [weights @ block[numbers].astype(np.float32) for block in self._blocks[first:]]
+        else:
+            found = [vector @ block.astype(np.float32) for block in self._blocks[first:]]
+        whole = np.concatenate([*found, np.zeros(0, np.float32)])[start - first * _AT_ONCE :]
+        return (whole[: len(self) - start] * self._step.view[start:]).astype(np.float64)
 
 
 __all__ = ["Codes"]

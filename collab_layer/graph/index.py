@@ -256,7 +256,7 @@ class TenantIndex:
         return self._cards_of.get(owner, ())
 
     def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
-        """Rows of the cards nearest to a unit vector, see `CentredVectors.nearest`."""
+        """Rows of the cards nearest to a vector as it was embedded, see `CentredVectors.nearest`."""
         return self._vectors.nearest(vector, among, count)
 
     def vectors(self, rows: Ids | Rows) -> Vectors:

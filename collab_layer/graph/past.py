@@ -52,7 +52,7 @@ class PastIndex(TenantIndex):
         return self._vectors.of(rows, self._mean)
 
     def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
-        """Rows of the cards nearest to a unit vector."""
+        """Rows of the cards nearest to a vector as it was embedded."""
         return self._vectors.nearest(vector, among, count, self._mean)
 
     def centroids(self, ids: Ids) -> VectorView:

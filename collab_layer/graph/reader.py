@@ -240,9 +240,9 @@ def holding_id(owner: int, thing: int) -> str:
 
 
 def corpus(
-    reading: Reading, focus: int, hashed: Sequence[int], query_vector: Vectors | None, links: Sequence[int] = ()
+    reading: Reading, focus: int, hashed: Sequence[int], asked: Vectors | None, links: Sequence[int] = ()
 ) -> Corpus | None:
-    """Readable records that share a word with the query or lie near it; None if nothing is readable."""
+    """Readable records that share a word with the query or lie near it, embedded as `asked`; None if there is none."""
     cards = reading.index.cards
     readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.valid_to > reading.now)
     readable &= reading.level_of[cards.owner] >= Level.RECORDS
@@ -255,14 +255,14 @@ def corpus(
     for (rows, _), idf in zip(held, np.log1p(total / np.maximum(df, 1)).tolist(), strict=True):
         weight[rows] += idf
     rows = _of_many(reading, weight, _best(weight, TERM_HITS))
-    if query_vector is not None:
-        rows = np.union1d(rows, reading.index.nearest(query_vector, readable, VECTOR_HITS))
+    if asked is not None:
+        rows = np.union1d(rows, reading.index.nearest(asked, readable, VECTOR_HITS))
     if not len(rows):
         return None
     likeness = np.zeros(len(rows))
-    if query_vector is not None:
+    if asked is not None:
         # Without BLAS, which rounds a row differently depending on which rows stand beside it.
-        exact = np.einsum("ij,j->i", reading.index.vectors(rows), query_vector)
+        exact = np.einsum("ij,j->i", reading.index.vectors(rows), reading.index.centred(asked[None, :])[0])
         likeness = np.where(cards.has_vector[rows], exact, 0.0)
     thread = cards.thread[rows]
     return Corpus(
