@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
@@ -40,7 +40,6 @@ THREAD = "thread:"
 RESERVED = frozenset(("own", "pool", "ours", "prior"))
 """Names of our own contestants."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
 
@@ -112,7 +111,7 @@ class LayerStore:
         self._shares: set[str] = set()
         self._pending: list[Interaction] = []
         self._ids: dict[tuple[str, datetime], str] = {}
-        self._last = _EPOCH
+        self._last: datetime | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,7 +135,7 @@ class LayerStore:
         id_ = f"r{len(self._ids)}"
         self._ids[owner, at] = id_
         self._kept.add(owner)
-        self._last = max(self._last, at)
+        self._last = at if self._last is None else max(self._last, at)
         task, _, ended = text.partition(ENDED)
         thread = next((one for one in links if one.startswith(THREAD)), None)
         others = tuple(one for one in links if one != thread)[:MAX_LINKS] if self._links else ()
@@ -150,7 +149,7 @@ class LayerStore:
         layer = await self._ready()
         await self._meet(layer, entity)
         reader = Entity("session", Entity.parse(entity).id)
-        past = t if t < self._last else None
+        past = t if self._last is not None and t < self._last else None
         memory = await layer.context(reader, query, budget_tokens=max(60, budget), as_of=past)
         items: list[Item] = []
         for facet in memory.facets:

@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, any_, bindparam, func, literal, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ARRAY, ColumnElement, Connection, any_, bindparam, func, literal, select
 
 T = TypeVar("T")
 PAGE = 20_000

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from collab_layer.bench.perf import curating, fleet, reading, starting, writing
+from collab_layer.bench.perf import added, curating, fleet, reading, starting, writing
 from collab_layer.bench.perf.curating import Bench
 from collab_layer.bench.perf.fill import Notes, fill
 from collab_layer.bench.perf.graphs import LEAST, Graph, generate
@@ -119,6 +119,7 @@ async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Tell) 
         if largest:
             rows += [row async for row in reading.measure(layer, graph, plan.seed, plan.calls, tell)]
     if largest:
+        rows += await added.measure(url, tenant, graph, plan.seed, plan.calls, tell)
         owners = np.random.default_rng(plan.seed).integers(0, graph.owners, SETTLED).tolist()
         rows.append(await asyncio.to_thread(starting.resident, url, tenant, owners, len(graph)))
     return embedder.id
