@@ -24,6 +24,8 @@ from collab_layer.types.scope import Level
 
 Kind = Literal["owner", "thing"]
 
+FEW = 256
+"""Candidates of which all are scored at once: their bounds would cost more than they save."""
 _SLACK = 1e-9
 """Relative; a bound and a score that are the same by algebra may differ in the last bits."""
 
@@ -36,6 +38,7 @@ def curate(
     min_owners: int = 4,
     min_things: int = 6,
     kinds: Collection[Kind] | None = None,
+    few: int = FEW,
 ) -> Selection:
     """Pick the best `min_owners` owners, the best `min_things` things, then the best of the rest up to `k`.
 
@@ -49,6 +52,7 @@ def curate(
         min_owners: Slots that only owners can take, if there are enough of them.
         min_things: Slots that only things can take, if there are enough of them.
         kinds: Such as `("owner",)`: the other kind is not even scored. `None` takes both.
+        few: Up to so many candidates all are scored; it changes what that costs and nothing else.
 
     Raises:
         InputError: A size is negative, or `kinds` names something else than `owner` and `thing`.
@@ -63,7 +67,7 @@ def curate(
     quota = _quota(k, min_owners, min_things)
     pool = permitted(neighborhood, kinds)
     cheap = columns(scorer.cheap, pool)
-    rows, scores, scored = _score(pool, scorer, cheap, quota)
+    rows, scores, scored = _score(pool, scorer, cheap, quota, few)
     best = _choose(pool, rows, scores, quota)
     rows, scores = rows[best], scores[best]
     found = {name: values[rows] for name, values in cheap.items()} | columns(scorer.expensive, pool, rows)
@@ -120,15 +124,17 @@ def _narrow(given: Neighborhood, keep: Bools) -> Neighborhood:
     )
 
 
-def _score(pool: Neighborhood, scorer: Scorer, cheap: Mapping[str, Floats], quota: _Quota) -> tuple[Ids, Floats, int]:
+def _score(
+    pool: Neighborhood, scorer: Scorer, cheap: Mapping[str, Floats], quota: _Quota, few: int
+) -> tuple[Ids, Floats, int]:
     """Rows that may be selected, their exact scores, and how many were scored exactly.
 
     Rounds over the most promising rows; after each, a row whose upper bound is below what
     the selection certainly reaches is given up. The first round holds four times `k`, each
-    later one four times as many.
+    later one four times as many. Up to `few` candidates are all scored.
     """
-    if not scorer.expensive:
-        exact = scorer.score(cheap)
+    if not scorer.expensive or len(pool) <= few:
+        exact = scorer.score(dict(cheap) | columns(scorer.expensive, pool))
         rows = np.flatnonzero(exact > 0)
         return rows, exact[rows], len(pool)
     high = scorer.bounds(cheap, len(pool))[1]
@@ -196,4 +202,4 @@ def _shared(pool: Neighborhood, rows: Ids) -> list[Ids]:
     return [targets[owner == row] for row in rows]
 
 
-__all__ = ["Kind", "curate", "permitted"]
+__all__ = ["FEW", "Kind", "curate", "permitted"]

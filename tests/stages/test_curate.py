@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from collab_layer.builtin.domains import DOMAINS
 from collab_layer.errors import InputError
 from collab_layer.plugins.specs import FeatureSpec
-from collab_layer.stages.curate import curate
+from collab_layer.stages.curate import FEW, curate
 from collab_layer.stages.features import BUILTIN, columns
 from collab_layer.stages.rules import Scorer, load
 from collab_layer.types.graph import Edges, Neighborhood, Selection, VectorView
@@ -149,8 +149,9 @@ def pairs_of(selection: Selection) -> list[tuple[float, int]]:
 @settings(max_examples=200, deadline=None)
 @given(hood=HOODS, scorer=SCORERS, k=st.integers(0, 20), owners=st.integers(0, 6), things=st.integers(0, 7))
 def test_pruning_selects_the_same_as_scoring_everybody(hood, scorer, k, owners, things):
-    got = curate(hood, scorer, k=k, min_owners=owners, min_things=things)
-    assert pairs_of(got) == exhaustive(hood, scorer, k, owners, things)
+    for few in (0, FEW):
+        got = curate(hood, scorer, k=k, min_owners=owners, min_things=things, few=few)
+        assert pairs_of(got) == exhaustive(hood, scorer, k, owners, things)
 
 
 @settings(max_examples=100, deadline=None)
@@ -161,7 +162,7 @@ def test_pruning_is_exact_where_the_bounds_mislead(seed, k, owners, things):
         {"name": "t", "version": 1, "score": [{"feature": "peer", "weight": 0.2}, {"feature": "memory_similarity"}]}
     )
     hood = neighborhood(150, 25, 25, seed)
-    got = curate(hood, scorer, k=k, min_owners=owners, min_things=things)
+    got = curate(hood, scorer, k=k, min_owners=owners, min_things=things, few=0)
     assert pairs_of(got) == exhaustive(hood, scorer, k, owners, things)
 
 
@@ -212,7 +213,7 @@ def test_contributions_of_the_selected_sum_to_their_scores(name):
 def test_the_order_of_candidates_and_pairs_does_not_matter(hood, scorer, seed):
     random = np.random.default_rng(seed)
     mixed = shuffled(hood, random.permutation(len(hood)), random.permutation(len(hood.pair_own)))
-    one, two = curate(hood, scorer), curate(mixed, scorer)
+    one, two = curate(hood, scorer, few=0), curate(mixed, scorer, few=0)
     assert pairs_of(one) == pairs_of(two)
     assert one.scored == two.scored
     assert {name: part.tolist() for name, part in one.contributions.items()} == {
