@@ -167,7 +167,6 @@ class CentredVectors:
         self._raw.extend(raw)
         self._key.extend(keys)
         self._have.extend(have)
-        self._codes.extend(raw)
         self._changed += keys.tolist()
 
     def gone(self, rows: Iterable[int]) -> None:
@@ -197,6 +196,7 @@ class CentredVectors:
             mean: About which; None takes that of the present.
         """
         mean = mean or self.mean
+        self._codes.extend(self._raw.view[len(self._codes) :])  # whoever asks nothing has none
         above, direction = mean.cosines_at_most(self._codes, vector), mean.centred(vector[None, :])[0]
         todo = np.flatnonzero(among & self._have.view & (above > 0))
         rows, cosine, size = np.zeros(0, np.int64), np.zeros(0, np.float32), 4 * count

@@ -54,6 +54,6 @@ def test_most_cards_are_left_out_by_their_codes_alone():
     vectors.add(raw, random.integers(0, 2**63, len(raw)).astype(np.uint64), every)
     vectors.settle((), lambda: every)
     asked = raw[0].astype(np.float32)
-    above = vectors.mean.cosines_at_most(vectors._codes, asked)
     last = vectors.of(vectors.nearest(asked, every, 64)) @ vectors.mean.centred(asked[None, :])[0]
+    above = vectors.mean.cosines_at_most(vectors._codes, asked)
     assert np.count_nonzero(above >= last.min()) < 2 * 64
