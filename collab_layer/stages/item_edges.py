@@ -166,7 +166,7 @@ def _together(pairs: Pairs, columns: range, weight: Floats | None = None) -> Ite
 def _counter(pairs: Pairs, mask: Bools, weight: Floats | None) -> Callable[[int, int], Floats]:
     """Sums the owners of one block of columns, from one up to another."""
     owner, thing, size = pairs.owner[mask], pairs.thing[mask], len(pairs.things)
-    each = np.ones(len(owner)) if weight is None else weight[owner]
+    each = None if weight is None else weight[owner]
     sparse = _sparse(owner, thing, each, size) if len(owner) else None
 
     def count(start: int, stop: int) -> Floats:
@@ -178,26 +178,26 @@ def _counter(pairs: Pairs, mask: Bools, weight: Floats | None) -> Callable[[int,
     return count
 
 
-def _sparse(owner: Ids, thing: Ids, each: Floats, size: int) -> tuple[Any, Any] | None:
-    """Who holds what, and what it weighs, as matrices of scipy; None without scipy."""
+def _sparse(owner: Ids, thing: Ids, each: Floats | None, size: int) -> tuple[Any, Any] | None:
+    """Who holds what, and what it weighs, as matrices of scipy; None without it. Counts below 2**24 are exact."""
     try:
         from scipy.sparse import csc_array  # pyright: ignore
     except ImportError:
         return None
     shape = (int(owner.max()) + 1, size)
-    holds: Any = csc_array((np.ones(len(owner)), (owner, thing)), shape=shape)
-    weighs: Any = csc_array((each, (owner, thing)), shape=shape)
+    holds: Any = csc_array((np.ones(len(owner), np.float32), (owner, thing)), shape=shape)
+    weighs: Any = holds if each is None else csc_array((each, (owner, thing)), shape=shape)
     return holds, weighs
 
 
-def _count(owner: Ids, thing: Ids, each: Floats, size: int, start: int, stop: int) -> Floats:
+def _count(owner: Ids, thing: Ids, each: Floats | None, size: int, start: int, stop: int) -> Floats:
     """The same without scipy: sum the owners' rows of the block over each thing's holders."""
     out = np.zeros((size, stop - start))
     if not len(owner):
         return out
     inside = (thing >= start) & (thing < stop)
     weighs = np.zeros((int(owner.max()) + 1, stop - start))
-    weighs[owner[inside], thing[inside] - start] = each[inside]
+    weighs[owner[inside], thing[inside] - start] = 1.0 if each is None else each[inside]
     rows, first = np.unique(thing, return_index=True)
     out[rows] = np.add.reduceat(weighs[owner], first, axis=0)
     return out
