@@ -195,19 +195,20 @@ def _differences(cases: Sequence[Case], names: Sequence[str]) -> tuple[Floats, B
     Returns:
         Shape (n, c - 1, f) and which rows are real, shape (n, c - 1).
     """
-    sizes = np.array([_size(case) for case in cases])
-    raw = np.full((len(cases), len(names), sizes.max()), np.nan)
-    for at, (case, size) in enumerate(zip(cases, sizes.tolist(), strict=True)):
+    sizes = [_size(case) for case in cases]
+    width = max(sizes)
+    raw = np.full((len(cases), len(names), width), np.nan)
+    for at, (case, size) in enumerate(zip(cases, sizes, strict=True)):
         for row, name in enumerate(names):
             column = case.columns.get(name)
             raw[at, row, :size] = 0.0 if column is None else column[:size]
-    chosen = np.array([case.chosen for case in cases])
-    table = standardise(raw).transpose(0, 2, 1)
-    others = np.arange(sizes.max() - 1)[None, :]
-    others = others + (others >= chosen[:, None])  # every row but the right one
-    every = np.arange(len(cases))[:, None]
-    mask = others < sizes[:, None]
-    gain = np.where(mask[:, :, None], table[every, others] - table[every, chosen[:, None]], 0.0)
+    table: Floats = standardise(raw).transpose(0, 2, 1)
+    chosen: Counts = np.array([[case.chosen] for case in cases], np.int64)
+    first: Counts = np.arange(width - 1, dtype=np.int64)
+    others: Counts = first + (first >= chosen)  # every row but the right one
+    every: Counts = np.arange(len(cases), dtype=np.int64)[:, np.newaxis]
+    mask: Bools = others < np.array(sizes, np.int64)[:, np.newaxis]
+    gain: Floats = np.where(mask[:, :, np.newaxis], table[every, others] - table[every, chosen], 0.0)
     return gain, mask
 
 
