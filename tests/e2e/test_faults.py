@@ -82,10 +82,10 @@ def is_one_sentence(text):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 6 MB; skipped where nothing may be mounted."""
+    """A disk of 32 MB, room enough for the write-ahead log; skipped where nothing may be mounted."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("only who may mount can make a small disk")
     yield folder
