@@ -73,7 +73,9 @@ def test_it_ends_when_its_client_has_gone(sqlite_url: str) -> None:
 def test_the_tools_can_be_looked_at_without_a_client(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mcp", "--json"]) == 0
     tools = json.loads(capsys.readouterr().out)
-    assert {tool["name"] for tool in tools} == {"context", "answer", "observe", "rank", "neighbors", "explain"}
+    of_others = {"context", "answer", "observe", "rank", "neighbors", "explain"}
+    of_oneself = {"publish", "changes", "injections", "receipt", "receipts", "grants"}
+    assert {tool["name"] for tool in tools} == of_others | of_oneself
     for tool in tools:
         assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
         assert all("description" in field for field in tool["inputSchema"]["properties"].values())
