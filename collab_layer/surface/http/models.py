@@ -98,10 +98,10 @@ class ExplainRequest(Asked):
 class PublishRequest(Asked):
     """A safe wording for others, in the owner's chosen words."""
 
-    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NOTICE)] = Field(
+    text: Annotated[Words, StringConstraints(max_length=MAX_NOTICE)] = Field(
         description="What all of the audience may read. What reads like an order to a model is refused."
     )
-    to: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+    to: Annotated[str, StringConstraints(pattern=rf"^(tenant|[a-z][a-z0-9_]{{0,31}}:{_ID}{{1,{MAX_ID}}})$")] = Field(
         description="An entity, a group such as team:support, kind:agent, or tenant."
     )
     sources: tuple[Annotated[str, StringConstraints(min_length=1, max_length=64)], ...] = Field(
