@@ -155,9 +155,10 @@ def quarantined(text: str) -> str | None:
             return reason
     if _RUSSIAN.search(flat):
         return "it tells a model to drop its instructions, to play a role, or to hide something"
-    if reads_like_order(plain):
+    link = carries_link(plain)
+    if link is None and reads_like_order(plain):
         return "it reads like an order to a model"
-    return carries_link(plain)
+    return link
 
 
 @lru_cache(maxsize=1 << 14)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -263,9 +264,10 @@ def test_a_model_is_shown_numbers_and_common_topics_and_nobodys_words(answering)
     assert '"Фильмы"' in prompt.data
     assert "космос" in prompt.data
     assert "sci fi" in prompt.data
-    for secret in ("canary", "user:", "p13", "film:", "f3", "merger"):
-        assert secret not in prompt.data
-        assert secret not in prompt.instructions
+    for shown in (prompt.data, prompt.instructions):
+        words = re.sub(r"-[0-9a-f]{16}\b", "", shown)  # a random fence may spell anything
+        for secret in ("canary", "user:", "p13", "film:", "f3", "merger"):
+            assert secret not in words
     assert made.facts is not None
     assert made.facts.topics == (), "names are not kept with the rules"
     assert layer.preview_rules("Фильмы").facts.topics

@@ -17,7 +17,8 @@ from collab_layer.types.entity import Entity
 A, B = Entity("agent", "coder-a"), Entity("agent", "coder-b")
 COLLAB = str(Path(sys.executable).with_name("collab"))
 FIX = "genproto split breaks go build; go get google.golang.org/genproto@latest"
-NAMES = {"context", "answer", "observe", "rank", "neighbors", "explain"}
+NAMES = {"context", "answer", "observe", "rank", "neighbors", "explain", "publish", "changes", "injections", "receipts"}
+NAMES |= {"receipt", "grants"}
 PUBLIC = "https://memory.example"
 
 

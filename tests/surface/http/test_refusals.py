@@ -335,10 +335,10 @@ class Waiting(AsyncCollabLayer):
     going_on: asyncio.Event
     entered: asyncio.Event
 
-    async def explain(self, id):
+    async def explain(self, id, *size):
         type(self).entered.set()
         await type(self).going_on.wait()
-        return await super().explain(id)
+        return await super().explain(id, *size)
 
 
 def test_more_requests_than_there_are_places_are_told_to_come_back(sqlite_url):
@@ -439,7 +439,7 @@ def test_the_table_names_only_errors_that_are_told_in_their_own_way():
 class Broken(AsyncCollabLayer):
     """A layer with a bug."""
 
-    async def explain(self, id):
+    async def explain(self, id, *size):
         raise ZeroDivisionError(SECRET_PLACE)
 
 
