@@ -21,6 +21,8 @@ from collab_layer.types.time import DAY, SECOND
 
 NAME = "consolidation"
 LEASE = 60 * SECOND
+LATEST = 2 * LEASE
+"""No live lease ends later from now; somebody's now may be as old as its wait for the tenant's row was long."""
 ITEMS, EDGES = "items", "edges"
 """The two halves of a run: readers by id, then entities by id."""
 
@@ -78,7 +80,7 @@ def claim(connection: Connection, tenant: str, now: int, *, force: bool = False)
     """
     lock(connection, tenant)
     found = load(connection, tenant)
-    held = 0 < found.until - now <= LEASE  # one that ends later was taken before a clock was set back
+    held = 0 < found.until - now <= LATEST  # one that ends later was taken before a clock was set back
     if found.open and found.token and held and not force:
         return None
     if found.open and now - found.started < DAY:

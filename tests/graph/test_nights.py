@@ -32,6 +32,12 @@ def test_a_lease_from_before_a_clock_was_set_back_binds_nobody(store):
     assert _claim(store, NOON) is not None
 
 
+def test_who_waited_for_its_turn_takes_nothing_from_who_came_later_and_went_first(store):
+    assert _claim(store, NOON) is not None
+    assert _claim(store, NOON - 1) is None
+    assert _claim(store, NOON - nights.LEASE) is None
+
+
 def test_whoever_lost_the_lease_writes_nothing_more(store):
     slow = _claim(store, NOON)
     fast = _claim(store, NOON + nights.LEASE)
