@@ -118,7 +118,7 @@ class Mem0Backend:
             return [await self._keep(update) for update in updates]
 
     async def retract(self, keys: Sequence[str], /) -> int:
-        """Delete what was written under the keys."""
+        """Delete what was written under the keys, and what Mem0's history says of it."""
         require(self, Can.WRITE)
         async with self._writing.here():
             return sum([await self._drop(key) for key in dict.fromkeys(keys)])
@@ -174,8 +174,7 @@ class Mem0Backend:
     async def _drop(self, key: str) -> int:
         held = await self._under(key)
         with self._tap.muted():
-            for row in held:
-                await self._store.call("delete", row.id)
+            await self._store.drop(held)
         return 1 if held else 0
 
 

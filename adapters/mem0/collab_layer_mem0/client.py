@@ -23,7 +23,7 @@ from mem0.configs.base import MemoryConfig
 from mem0.exceptions import AuthenticationError, MemoryNotFoundError, NetworkError, ValidationError
 
 from collab_layer.errors import BackendDownError, BackendError, BackendTimeoutError, CollabError, InputError
-from collab_layer_mem0.erasing import SCRUBS, scrub_history, scrub_messages
+from collab_layer_mem0.erasing import SCRUBS, scrub_history, scrub_messages, write_history_anew
 
 Kind = Literal["memory", "async_memory", "client", "async_client"]
 CLASSES: Mapping[Kind, type] = {
@@ -162,12 +162,19 @@ class OssStore:
         await self._away(scrub_messages, self._memory.db, [row.payload for row in rows])
         if rows:
             await self._away(lambda: self._memory.entity_store)  # else Mem0 forgets to clear it in a fresh process
-        for row in rows:
-            await self.call("delete", row.id)
-        await self._away(scrub_history, self._memory.db, ids)
+        await self.drop(rows)
+        await self._away(scrub_history, self._memory.db, ids)  # of those deleted before it was broken off, too
+        await self._away(write_history_anew, self._memory.db)
         if self.folder is not None:
             await self._away(SCRUBS[self.provider], self.folder, ids)
         return len(rows)
+
+    async def drop(self, rows: Sequence[Row]) -> None:
+        """Delete memories, and their words from the history."""
+        for row in rows:
+            await self.call("delete", row.id)
+        if rows:
+            await self._away(scrub_history, self._memory.db, [row.id for row in rows])
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """One of Mem0's own methods, on the object as it was given to us."""

@@ -34,7 +34,12 @@ def scrub_history(db: Any, ids: Sequence[str]) -> None:
                 connection.execute(f"DELETE FROM history WHERE memory_id = ?1 AND rowid < ({last})", (one,))
                 blank = "old_memory = NULL, new_memory = NULL, actor_id = NULL, role = NULL"
                 connection.execute(f"UPDATE history SET {blank} WHERE memory_id = ?1", (one,))
-        connection.execute("VACUUM")
+
+
+def write_history_anew(db: Any) -> None:
+    """Leave no copy of deleted rows in the unused parts of the history's file."""
+    with db._lock:
+        db.connection.execute("VACUUM")
 
 
 def scrub_messages(db: Any, payloads: Sequence[Mapping[str, Any]]) -> None:
@@ -101,4 +106,4 @@ def _escaped(value: str) -> str:
     return value.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
 
 
-__all__ = ["SCRUBS", "scrub_history", "scrub_messages"]
+__all__ = ["SCRUBS", "scrub_history", "scrub_messages", "write_history_anew"]

@@ -1,5 +1,7 @@
 """What is forgotten at its source is in no byte of Mem0's files, nor of ours."""
 
+import asyncio
+
 import pytest
 from collab_layer_mem0.backend import Mem0Backend
 from collab_layer_mem0.testing import open_memory
@@ -7,6 +9,8 @@ from collab_layer_mem0.testing import open_memory
 from collab_layer import CollabLayer
 from collab_layer.config import Settings
 from collab_layer.ports.backend import Can
+from collab_layer.testing.contract_base import derived
+from collab_layer.types.entity import Entity
 
 SECRET = "zanzibarpassphrase"
 
@@ -61,6 +65,20 @@ def test_a_plain_deletion_leaves_words_behind_so_that_the_test_above_shows_somet
     for one in told.get_all(filters={"user_id": "ann"})["results"]:
         told.delete(one["id"])
     assert {"history.db"} | KEEPS[store] == set(residue(tmp_path))
+
+
+def test_what_was_delivered_and_taken_back_is_in_no_row_of_the_history(bare):
+    backend = Mem0Backend(bare, write=True)
+    told = derived(Entity.parse("user:bob"), SECRET)
+
+    def rows():
+        return f"{bare.db.connection.execute('SELECT * FROM history').fetchall()}"
+
+    asyncio.run(backend.write([told]))
+    assert SECRET in rows()
+    assert asyncio.run(backend.retract([told.id])) == 1
+    assert SECRET not in rows()
+    assert asyncio.run(backend.retract([told.id])) == 0
 
 
 def test_a_file_that_faiss_could_not_write_keeps_the_receipt_pending(tmp_path):
