@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select
 
 from collab_layer.graph.among import among, pages
 from collab_layer.graph.derived import ERASED, FORGOTTEN
@@ -70,11 +70,17 @@ def known(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
         f = foreign_facets.c
         held = select(f.id).where(f.tenant == tenant, f.id.in_(part), f.bundle != "")
         found.update(connection.execute(held).scalars())
-        pairs = {pair: id_ for id_ in part if id_[0] == "h" and (pair := pair_of(id_)) is not None}
-        both = tuple_(edges.c.src, edges.c.dst).in_(list(pairs))
-        there = select(edges.c.src, edges.c.dst).where(edges.c.tenant == tenant, both).distinct()
-        found.update(pairs[row.src, row.dst] for row in connection.execute(there))
+        found.update(_held(connection, tenant, [id_ for id_ in part if id_[0] == "h"]))
     return found
+
+
+def _held(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
+    """Those of the holdings that are still there; of each owner only its own edges are read."""
+    pairs = {pair: id_ for id_ in ids if (pair := pair_of(id_)) is not None}
+    e = edges.c
+    mine = (e.tenant == tenant) & among(connection, e.src, sorted({owner for owner, _ in pairs}))
+    rows = connection.execute(select(e.src, e.dst).where(mine).distinct()) if pairs else ()
+    return {pairs[src, dst] for src, dst in rows if (src, dst) in pairs}
 
 
 def received(connection: Connection, tenant: str, items: Sequence[str], since: int) -> list[Seen]:
