@@ -72,6 +72,8 @@ class People:
         for label in ("collab_item", "collab_signal"):
             for row in self.client.blocks.list(label=label, limit=100):
                 self._gone(self.client.blocks.delete, row.id)
+        for row in self.client.tools.list(name="collaborative_memory"):
+            self._gone(self.client.tools.delete, row.id)
 
     @staticmethod
     def _gone(delete, id_):
