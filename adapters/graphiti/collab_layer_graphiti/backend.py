@@ -16,6 +16,7 @@ from graphiti_core.embedder.client import EmbedderClient
 from collab_layer.errors import BackendError, InputError, UnsupportedError
 from collab_layer.ports.backend import Can, Page, require
 from collab_layer.ports.clock import Clock, system_clock
+from collab_layer.ports.stated_fact import check_order
 from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
 from collab_layer.types.health import PartHealth
 from collab_layer.types.time import utc
@@ -174,7 +175,7 @@ class GraphitiBackend:
             rows = await self._graph.ask(cypher.ANY)
         except BackendError as error:
             return PartHealth(name=self._name, condition="down", detail=error.why)
-        condition = "degraded" if self._reader.unread else "ok" if rows else "empty"
+        condition = "degraded" if self._reader.unread.fields else "ok" if rows else "empty"
         return PartHealth(name=self._name, condition=condition, detail=self._reader.complaint())
 
     async def aclose(self) -> None:
@@ -234,7 +235,7 @@ class GraphitiBackend:
         when, known = utc(at), await self.read(refs)
         for record in known:
             if record.at is not None:
-                facts.check_order(record.at, when)
+                check_order(record.at, when)
         if not known:
             return 0
         ids = [record.ref.id for record in known]

@@ -12,16 +12,14 @@ in a group whose id has one.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from collab_layer.errors import InputError
+from collab_layer.ports.stored_facts import Span, links_of, version_of
 from collab_layer.types.entity import MAX_TEXT, OWNER_KINDS, Entity, MemoryRecord, MemoryRef
-from collab_layer.types.interaction import MAX_LINKS
-from collab_layer_graphiti.times import Span
 
 PLAIN_KIND: Final = "user"
 """The kind of entity whose groups have no prefix."""
@@ -110,7 +108,7 @@ def record(
         return None
     links = links_of(row.get("links"), owner)
     return MemoryRecord(
-        ref=MemoryRef(backend=backend, id=str(row["uuid"]), version=_version(text, span, links)),
+        ref=MemoryRef(backend=backend, id=str(row["uuid"]), version=version_of(text, span, links)),
         owner=owner,
         text=text[:MAX_TEXT],
         at=span.begin,
@@ -120,23 +118,4 @@ def record(
     )
 
 
-def links_of(value: object, owner: Entity) -> tuple[Entity, ...]:
-    """The entities in a `collab_links` attribute; what is none is left out; at most 64."""
-    given = value.split(",") if isinstance(value, str) else value
-    found: dict[Entity, None] = {}
-    for text in cast("list[object]", given) if isinstance(given, list) else ():
-        try:
-            found[Entity.parse(str(text).strip())] = None
-        except InputError:
-            continue
-    found.pop(owner, None)
-    return tuple(found)[:MAX_LINKS]
-
-
-def _version(text: str, span: Span, links: tuple[Entity, ...]) -> str:
-    """What changes whenever the words, the time or the links do."""
-    content = "\x1f".join([text, str(span.begin), str(span.end), *map(str, links)])
-    return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:16]
-
-
-__all__ = ["DERIVED_PREFIX", "LINKS", "PLAIN_KIND", "derived_group", "group_of", "links_of", "owner_of", "record"]
+__all__ = ["DERIVED_PREFIX", "LINKS", "PLAIN_KIND", "derived_group", "group_of", "owner_of", "record"]

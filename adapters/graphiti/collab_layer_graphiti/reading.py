@@ -6,16 +6,15 @@ Out:  records with their spans; a complaint for `health`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from collab_layer.ports.stored_facts import Span, Unread
 from collab_layer.types.entity import Entity, MemoryRecord
 from collab_layer_graphiti import mapping
-from collab_layer_graphiti.times import Span, UnreadableTimeError, span_of
-
-_log = logging.getLogger(__name__)
+from collab_layer_graphiti.times import span_of
 
 
 class Reader:
@@ -25,13 +24,13 @@ class Reader:
         store: Its name; part of every ref.
 
     Attributes:
-        unread: Facts that are left out, and which of their times cannot be read.
+        unread: Facts that are left out.
         nameless: Groups that name no owner.
     """
 
     def __init__(self, store: str) -> None:
         self._store = store
-        self.unread: dict[str, str] = {}
+        self.unread = Unread()
         self.nameless: set[str] = set()
 
     def records(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[MemoryRecord, Span]]:
@@ -39,7 +38,7 @@ class Reader:
         found: dict[str, tuple[MemoryRecord, Span]] = {}
         for row in rows:
             owner = self.owner(row.get("group_id"))
-            span = None if owner is None else self._span(row)
+            span = None if owner is None else self.unread.span(str(row["uuid"]), partial(span_of, row))
             if owner is not None and span is not None:
                 record = mapping.record(self._store, owner, row, span)
                 if record is not None:
@@ -59,25 +58,10 @@ class Reader:
 
     def complaint(self) -> str:
         """What was left out, with an example of each; empty if nothing was."""
-        said: list[str] = []
-        if self.unread:
-            id_, field = next(iter(self.unread.items()))
-            said.append(f"{len(self.unread)} facts are left out, such as `{id_}`: correct its `{field}`")
+        said = [unread] if (unread := self.unread.complaint()) else []
         if self.nameless:
             said.append(f"{len(self.nameless)} groups name no owner, such as `{min(self.nameless)[:80]}`")
         return "; ".join(said)
-
-    def _span(self, row: Mapping[str, Any]) -> Span | None:
-        id_ = str(row["uuid"])
-        try:
-            span = span_of(row)
-        except UnreadableTimeError as error:
-            if id_ not in self.unread:
-                _log.warning("fact `%s` is left out: its `%s` is no time", id_, error.field)
-            self.unread[id_] = error.field
-            return None
-        self.unread.pop(id_, None)
-        return span
 
 
 __all__ = ["Reader"]

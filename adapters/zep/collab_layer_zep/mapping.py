@@ -12,7 +12,6 @@ in its graph only.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -21,9 +20,8 @@ from urllib.parse import quote, unquote
 from uuid import UUID
 
 from collab_layer.errors import InputError
+from collab_layer.ports.stored_facts import Span, links_of, version_of
 from collab_layer.types.entity import MAX_TEXT, Entity, MemoryRecord, MemoryRef
-from collab_layer.types.interaction import MAX_LINKS
-from collab_layer_zep.times import Span
 
 USER: Final = "user"
 BY_UUID: Final = "uuid:"
@@ -132,7 +130,7 @@ def record(
     links = links_of(attributes.get(LINKS), owner)
     ref = Ref(graph, str(row["uuid"]))
     return MemoryRecord(
-        ref=MemoryRef(backend=backend, id=str(ref), version=_version(text, span, links)),
+        ref=MemoryRef(backend=backend, id=str(ref), version=version_of(text, span, links)),
         owner=owner,
         text=text.replace("\x00", " ")[:MAX_TEXT],
         at=span.begin,
@@ -142,28 +140,9 @@ def record(
     )
 
 
-def links_of(value: object, owner: Entity) -> tuple[Entity, ...]:
-    """The entities in a `collab_links` attribute; what is none is left out; at most 64."""
-    given = value.split(",") if isinstance(value, str) else value
-    found: dict[Entity, None] = {}
-    for text in cast("list[object]", given) if isinstance(given, list) else ():
-        try:
-            found[Entity.parse(str(text).strip())] = None
-        except InputError:
-            continue
-    found.pop(owner, None)
-    return tuple(found)[:MAX_LINKS]
-
-
 def _attributes(row: Mapping[str, Any]) -> Mapping[str, Any]:
     held = row.get("attributes")
     return cast("Mapping[str, Any]", held) if isinstance(held, Mapping) else {}
-
-
-def _version(text: str, span: Span, links: tuple[Entity, ...]) -> str:
-    """What changes whenever the words, the time or the links do."""
-    content = "\x1f".join([text, str(span.begin), str(span.end), *map(str, links)])
-    return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def encode(native: str) -> str:
@@ -188,7 +167,6 @@ __all__ = [
     "encode",
     "graph_entity",
     "is_uuid",
-    "links_of",
     "record",
     "ref_of",
     "reserved_name",

@@ -17,11 +17,12 @@ from typing import cast
 
 from collab_layer.errors import BackendError
 from collab_layer.ports.clock import Clock
+from collab_layer.ports.stated_fact import check_order
 from collab_layer.types.entity import Entity
 from collab_layer_zep import facts, mapping
 from collab_layer_zep.client import PAGE, VISIBLE_S, Api, Json
 from collab_layer_zep.derived import once
-from collab_layer_zep.facts import Edge, Fact, check_order
+from collab_layer_zep.facts import Edge, Fact
 from collab_layer_zep.ledger import Item, Ledger
 from collab_layer_zep.mapping import Ref
 from collab_layer_zep.places import Places

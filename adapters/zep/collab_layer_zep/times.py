@@ -12,37 +12,17 @@ Zep v4 cannot set an end afterwards; `collab_ended_at` is an attribute that stan
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple, cast
+from datetime import datetime
+from typing import Any, Final, cast
+
+from collab_layer.ports.stored_facts import Span, around, first_moment, moment, span_between
 
 BEGINS: Final = ("valid_at", "created_at")
 ENDS: Final = ("invalid_at", "expired_at")
 ENDED: Final = "collab_ended_at"
 """Attribute with the time from which an owner holds a fact no longer."""
-SLACK: Final = timedelta(days=1)
-"""More than any offset from UTC, should the service compare times as text."""
-
 Condition = tuple[str, str, datetime | None]
 """Field, operator, value."""
-
-
-class Span(NamedTuple):
-    """From `begin`, inclusive, to `end`, exclusive; None is open."""
-
-    begin: datetime
-    end: datetime | None
-
-    def holds(self, at: datetime) -> bool:
-        """Whether the fact holds at an aware time."""
-        return self.begin <= at and (self.end is None or at < self.end)
-
-
-class UnreadableTimeError(ValueError):
-    """A stored time is no time; `field` says which."""
-
-    def __init__(self, field: str) -> None:
-        self.field = field
-        super().__init__(f"`{field}` is no time")
 
 
 def span_of(row: Mapping[str, Any]) -> Span | None:
@@ -51,36 +31,14 @@ def span_of(row: Mapping[str, Any]) -> Span | None:
     Raises:
         UnreadableTimeError: A time that decides cannot be read, or there is none to begin at.
     """
-    begin, end = _first(row, BEGINS), _end(row)
-    if begin is None:
-        raise UnreadableTimeError(BEGINS[0])
-    return None if end is not None and end <= begin else Span(begin, end)
+    return span_between(first_moment(row, BEGINS), _end(row), BEGINS[0])
 
 
 def _end(row: Mapping[str, Any]) -> datetime | None:
     attributes = row.get("attributes")
     ours = cast("Mapping[str, Any]", attributes).get(ENDED) if isinstance(attributes, Mapping) else None
-    ends = [_first(row, ENDS), None if ours is None else _moment(ENDED, ours)]
+    ends = [first_moment(row, ENDS), None if ours is None else moment(ENDED, ours)]
     return min((end for end in ends if end is not None), default=None)
-
-
-def _first(row: Mapping[str, Any], fields: tuple[str, ...]) -> datetime | None:
-    for field in fields:
-        value = row.get(field)
-        if value is not None and value != "":
-            return _moment(field, value)
-    return None
-
-
-def _moment(field: str, value: Any) -> datetime:
-    """A stored time in UTC; one without a zone is UTC."""
-    try:
-        read = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if not isinstance(read, datetime):
-            raise UnreadableTimeError(field)
-        return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise UnreadableTimeError(field) from error
 
 
 def window(at: datetime) -> list[list[Condition]]:
@@ -88,9 +46,7 @@ def window(at: datetime) -> list[list[Condition]]:
 
     What comes back is checked again with `Span.holds`.
     """
-    low, high = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-    late = at + SLACK if high - at > SLACK else high
-    early = at - SLACK if at - low > SLACK else low
+    early, late = around(at)
     begins: list[list[Condition]] = [
         [("valid_at", "lte", late)],
         [("valid_at", "is_null", None), ("created_at", "lte", late)],
@@ -99,4 +55,4 @@ def window(at: datetime) -> list[list[Condition]]:
     return [[*begin, end] for begin in begins for end in ends]
 
 
-__all__ = ["BEGINS", "ENDED", "ENDS", "SLACK", "Condition", "Span", "UnreadableTimeError", "span_of", "window"]
+__all__ = ["BEGINS", "ENDED", "ENDS", "Condition", "span_of", "window"]
