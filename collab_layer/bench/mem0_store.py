@@ -23,7 +23,7 @@ from typing import Any
 from collab_layer.bench.stores import EVERYONE, Item
 from collab_layer.errors import CollabError
 from collab_layer.plugins.manager import load
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 FOUND = 60
 """Memories that one search brings, before those that came later are left out."""

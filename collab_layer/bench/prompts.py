@@ -26,8 +26,8 @@ from collab_layer.errors import ModelReplyError, UnknownIdError
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.ports.models import Answered, Reply
 from collab_layer.types.asking import Prompt
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Sharing
+from collab_layer.types.tokens import estimate_tokens
 
 MOST_IN, MOST_OUT = 2_000, 500
 """Bars per ranked user: facets and one ranking of ten candidates together."""

@@ -27,8 +27,9 @@ from collab_layer.ports.models import Embedder
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.interaction import MAX_LINKS, Interaction
-from collab_layer.types.prompt import estimate_tokens, line
+from collab_layer.types.prompt import line
 from collab_layer.types.scope import Sharing
+from collab_layer.types.tokens import estimate_tokens
 
 ENDED = "\nOutcome: "
 """What stands between a task and how it ended, in the text of a record."""

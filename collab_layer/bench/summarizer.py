@@ -20,7 +20,7 @@ from collab_layer.ports.models import Answered, Reply
 from collab_layer.stages.lessons import mostly_cyrillic
 from collab_layer.stages.tokens import terms
 from collab_layer.types.asking import Prompt, Usage
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 ALIKE = 0.2
 """Jaccard of stems from which an event says the same as the chosen one."""

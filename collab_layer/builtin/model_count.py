@@ -21,7 +21,7 @@ from pydantic_ai.settings import ModelSettings
 from collab_layer.builtin.model_failure import Costs, Kind, failed, kind_of
 from collab_layer.errors import ModelReplyError
 from collab_layer.types.asking import Prompt, Usage
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 FIRST_WAIT_S = 0.5
 """Before the second request where the provider names no time; doubled each time."""

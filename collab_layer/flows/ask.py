@@ -25,7 +25,7 @@ from collab_layer.graph.spending import Account, Caps, Cost
 from collab_layer.plugins.specs import Event
 from collab_layer.ports.models import Answered, Reply
 from collab_layer.types.asking import Prompt, Role, Usage
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 log = logging.getLogger("collab_layer")
 

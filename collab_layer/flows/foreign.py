@@ -23,9 +23,10 @@ from collab_layer.plugins.specs import LinkRequest
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 from collab_layer.types.lineage import Lineage, SourceView
-from collab_layer.types.prompt import OVERHEAD_TOKENS, estimate_tokens, line
+from collab_layer.types.prompt import OVERHEAD_TOKENS, line
 from collab_layer.types.scope import Scope
 from collab_layer.types.time import moment
+from collab_layer.types.tokens import estimate_tokens
 
 SHOWN = 3
 

@@ -26,8 +26,9 @@ from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft, Neighborhood, Snippet, Vectors
-from collab_layer.types.prompt import OVERHEAD_TOKENS, estimate_tokens, line
+from collab_layer.types.prompt import OVERHEAD_TOKENS, line
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 MAX_FACETS = 7
 TRIED = 3

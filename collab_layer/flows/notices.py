@@ -27,8 +27,9 @@ from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Evidence, Facet, FacetKind
 from collab_layer.types.graph import Corpus, Floats, Vectors
-from collab_layer.types.prompt import estimate_tokens, line
+from collab_layer.types.prompt import line
 from collab_layer.types.time import FOREVER, moment
+from collab_layer.types.tokens import estimate_tokens
 
 SHOWN, OF_ONE_OWNER = 4, 2
 SHARE = 0.25

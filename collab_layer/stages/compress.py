@@ -23,7 +23,7 @@ from math import log1p
 
 from collab_layer.stages.lessons import shorten
 from collab_layer.stages.tokens import lower, normal, sentences, stem, terms, words
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 PER_TEXT = 60
 ALIKE = 0.8

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from collab_layer.stages.tokens import STOP, lower, sentences, terms
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 MAX_TOKENS = 50
 NOTE_TOKENS = 90

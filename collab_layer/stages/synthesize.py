@@ -25,8 +25,8 @@ from collab_layer.stages.repeats import repeats_last
 from collab_layer.stages.support import Pool, Support, pool, support
 from collab_layer.stages.tokens import terms
 from collab_layer.types.graph import Draft, Snippet
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 MIN_CONTRIBUTORS = 3
 DELTA = 0.25

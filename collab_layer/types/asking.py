@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from collab_layer.types.entity import Value
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 Role = Literal["memory", "reasoning"]
 """The light model that keeps memory in the background, and the heavy one that only reasons."""

@@ -20,18 +20,6 @@ OVERHEAD_TOKENS = 48
 """Tokens of the head and the fences, counted against the budget."""
 
 
-def estimate_tokens(text: str) -> int:
-    """Estimate tokens without a tokenizer: a quarter of the ASCII characters, half of the rest.
-
-    Source: four characters a token is the usual rule for English; Cyrillic and other
-    scripts take about two characters a token in current vocabularies.
-    """
-    if text.isascii():
-        return -(-len(text) // 4)
-    ascii_count = len(text.encode("ascii", "ignore"))
-    return -(-ascii_count // 4) + -(-(len(text) - ascii_count) // 2)
-
-
 def quote(text: str) -> str:
     """One line of JSON string: line breaks, quotes and control characters are escaped."""
     return json.dumps(" ".join(text.split()), ensure_ascii=False)

@@ -6,7 +6,8 @@ from collab_layer.bench.attacks import leads
 from collab_layer.graph.reader import TERM_HITS
 from collab_layer.stages.fair import PART
 from collab_layer.types.interaction import Interaction
-from collab_layer.types.prompt import estimate_tokens, line
+from collab_layer.types.prompt import line
+from collab_layer.types.tokens import estimate_tokens
 
 ASKED = "What helped when the billing export hangs after a renewal?"
 RIGHT, WRONG = "cleared the trust bundle", "switched off certificate checks"

@@ -389,7 +389,7 @@ def test_ranking_without_grants_uses_nobody_else(layer):
 
 @pytest.mark.parametrize("budget", [60, 120, 250, 800])
 def test_the_budget_is_kept(layer, budget):
-    from collab_layer.types.prompt import estimate_tokens
+    from collab_layer.types.tokens import estimate_tokens
 
     tickets(layer, 9)
     for n in range(9):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from collab_layer.stages.compress import compress, negated, repeats
 from collab_layer.stages.tokens import terms
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 TICKETS = [
     "Hello there. The Go build broke on a stale checksum in go.sum. Running go mod tidy fixed it. Thanks a lot!",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collab_layer.stages.fence import RULES_OF_DATA, Fence, clean, said
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 NONCE = "0123456789abcdef"
 ORDERS = [

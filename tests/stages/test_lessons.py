@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collab_layer.stages.lessons import lesson, note, shorten
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 NOTE = (
     "Hi team! The build broke because go.sum held stale checksums of the internal module and the proxy refused it. "

@@ -11,8 +11,9 @@ from collab_layer.stages.synthesize import cost, facets, lessons_from, query_fac
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 from collab_layer.types.graph import Draft, Snippet
-from collab_layer.types.prompt import estimate_tokens, render
+from collab_layer.types.prompt import render
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 F, R = Level.FACETS, Level.RECORDS
 NAMES = {1: "Dune", 2: "Hyperion", 3: "Foundation", 4: "Go modules", 5: "go.sum", 6: "Модули Go", 7: "Solaris"}

@@ -10,9 +10,9 @@ from collab_layer.errors import CollabError, InputError, InvalidEntityError, Not
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet
 from collab_layer.types.interaction import Interaction
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Scope
 from collab_layer.types.time import micros, moment, utc
+from collab_layer.types.tokens import estimate_tokens
 
 
 @pytest.mark.parametrize(

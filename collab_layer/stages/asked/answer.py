@@ -23,7 +23,7 @@ from collab_layer.stages.tokens import fold, sentences, terms
 from collab_layer.types.answer import Claim
 from collab_layer.types.asking import Prompt
 from collab_layer.types.facet import Facet
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 MAX_CLAIMS = 6
 CLAIM_CHARS = 160

@@ -34,8 +34,8 @@ from collab_layer.stages.support import Support, pool, support
 from collab_layer.stages.tokens import fold, terms
 from collab_layer.types.asking import Prompt
 from collab_layer.types.graph import Draft, Snippet
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 VERSION = "1"
 """Of the prompt; facets made with another one are made again."""

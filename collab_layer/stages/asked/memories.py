@@ -20,8 +20,8 @@ from collab_layer.stages.fence import Fence
 from collab_layer.stages.lessons import shorten
 from collab_layer.stages.tokens import lower, terms
 from collab_layer.types.graph import Snippet
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 WORDS_TOKENS = 36
 OUTCOME_TOKENS = 14

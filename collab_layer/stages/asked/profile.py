@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from collab_layer.stages.fence import Fence
 from collab_layer.types.facet import Facet
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 FACETS_SHOWN = 12
 OWN_SHOWN = 10

@@ -27,7 +27,7 @@ from collab_layer.stages.lessons import mostly_cyrillic
 from collab_layer.stages.tokens import terms
 from collab_layer.types.asking import Prompt
 from collab_layer.types.facet import Facet
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 BEST, BEST_ONE = 100, 9
 """The highest score asked for, of many and of one."""

@@ -9,7 +9,7 @@ from collab_layer.stages.asked import answer
 from collab_layer.stages.asked.question import Question
 from collab_layer.types.answer import Claim
 from collab_layer.types.facet import Evidence, Facet
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 from .replies import HOSTILE, NONCE, assert_bounded, rows, unquoted  # isort: skip
 

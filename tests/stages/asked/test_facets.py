@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from collab_layer.stages.asked import facets
 from collab_layer.stages.asked.question import Question
 from collab_layer.types.graph import Draft, Snippet
-from collab_layer.types.prompt import estimate_tokens
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 from .replies import HOSTILE, NONCE, assert_bounded, rows, unquoted  # isort: skip
 

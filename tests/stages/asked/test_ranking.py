@@ -10,7 +10,7 @@ from collab_layer.stages.asked import ranking
 from collab_layer.stages.asked.question import Question
 from collab_layer.stages.asked.ranking import Choice, Scored
 from collab_layer.types.facet import Facet
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 from .replies import HOSTILE, JSON, NONCE, assert_bounded, rows, unquoted  # isort: skip
 

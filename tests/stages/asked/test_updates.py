@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from collab_layer.stages.asked.telling import Memory, Noted, Receiver
 from collab_layer.stages.asked.updates import EVENTS, FANOUT, TEXT_TOKENS, UpdateQuestion, Written, ask, read
-from collab_layer.types.prompt import estimate_tokens
+from collab_layer.types.tokens import estimate_tokens
 
 NONCE = "0123456789abcdef"
 ANN, BOB, CAT, DUNE = 1, 2, 3, 40
