@@ -26,7 +26,7 @@ from collab_layer.types.update import Receipt, Update
 
 Kind = Literal["none", "memory", "mem0"]
 KINDS: tuple[Kind, ...] = ("none", "memory", "mem0")
-PROMISED = frozenset({Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE, Can.ERASE})
+PROMISED = frozenset({Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE, Can.ERASE, Can.ERASE_OWNER})
 
 
 class Kept(Protocol):
@@ -101,6 +101,10 @@ class Remote:
     async def erase(self, refs: Sequence[MemoryRef], /) -> int:
         """See the port."""
         return await self._away("erase", refs)
+
+    async def erase_owner(self, owner: Entity, /) -> None:
+        """See the port."""
+        await self._away("erase_owner", owner)
 
     async def health(self) -> PartHealth:
         """See the port."""

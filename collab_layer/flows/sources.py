@@ -21,7 +21,7 @@ from collab_layer.graph.among import among
 from collab_layer.graph.erasing import Removed, fence, interactions_gone
 from collab_layer.graph.receipts import ERASE, OWNER, Owed
 from collab_layer.graph.tables import interactions
-from collab_layer.ports.backend import Can, Erases
+from collab_layer.ports.backend import Can, Erases, ErasesOwners
 from collab_layer.types.entity import Entity, MemoryRef
 
 log = logging.getLogger("collab_layer")
@@ -75,7 +75,7 @@ async def erase(tools: Tools, tenant: str) -> int:
 
 
 async def _some(tools: Tools, tenant: str, store: Erases, listed: Counter[str]) -> int:
-    """Erase records that are owed; where there are none left, name those of an owner."""
+    """Erase records that are owed; where none are left, name those of an owner; in the end what no record tells."""
     rows = await tools.in_thread(_owed, tools, tenant, store.name)
     if not rows:
         return 0
@@ -90,6 +90,8 @@ async def _some(tools: Tools, tenant: str, store: Erases, listed: Counter[str]) 
         listed[owner.ref] += 1
         await tools.in_thread(_name, tools, tenant, owner, held)
     else:
+        if Can.ERASE_OWNER in store.can and isinstance(store, ErasesOwners):
+            await store.erase_owner(Entity.parse(owner.ref))
         await tools.in_thread(_settle, tools, tenant, [owner], [], bool(held))
     return 1
 

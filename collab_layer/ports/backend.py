@@ -38,6 +38,8 @@ class Can(StrEnum):
     """Stores the same key once, however often and concurrently it is written."""
     ERASE = "erase"
     """Removes every copy it keeps, history included."""
+    ERASE_OWNER = "erase_owner"
+    """Removes what it keeps of an owner beside the records that it lists."""
     EMBED = "embed"
     """Brings an embedder of its own."""
 
@@ -51,6 +53,7 @@ METHODS: dict[Can, str] = {
     Can.IF_MATCH: "write_if_match",
     Can.DEDUPE: "write",
     Can.ERASE: "erase",
+    Can.ERASE_OWNER: "erase_owner",
     Can.EMBED: "embedder",
 }
 """The method each promise stands for."""
@@ -163,6 +166,18 @@ class Erases(MemoryBackend, Protocol):
 
     async def erase(self, refs: Sequence[MemoryRef], /) -> int:
         """Remove every copy, history included; how many there were."""
+        ...
+
+
+@runtime_checkable
+class ErasesOwners(Erases, Protocol):
+    """The extra call that `Can.ERASE_OWNER` stands for."""
+
+    async def erase_owner(self, owner: Entity, /) -> None:
+        """Remove what no record tells of: deleted memories, conversations that gave none.
+
+        Called when every record of the owner was erased; again changes nothing.
+        """
         ...
 
 

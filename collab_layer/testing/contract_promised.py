@@ -232,6 +232,23 @@ class ErasesRecords(ContractBase):
 
         self.run(story())
 
+    def test_what_is_kept_of_an_owner_beside_its_records_goes_alone(self, backend: MemoryBackend) -> None:
+        """Records that the owner still has, and those of others, stay; an owner without any is no error."""
+        store = self.needs(backend, Can.ERASE_OWNER)
+
+        async def story() -> None:
+            ann, bob = self.someone("ann"), self.someone("bob")
+            deleted, _ = await self.puts(store, ann, PARSER, BREAD)
+            await self.puts(store, bob, BREAD)
+            await settled(self.remove(store, deleted))
+            for _ in range(2):
+                await store.erase_owner(ann)
+            await store.erase_owner(self.someone("nobody"))
+            assert await self.owned_texts(store, ann, BREAD) == {BREAD}
+            assert await self.owned_texts(store, bob, BREAD) == {BREAD}
+
+        self.run(story())
+
     def test_a_watch_sees_erasures(self, backend: MemoryBackend) -> None:
         """An erased memory comes as its ref without a record."""
         store = self.needs(backend, Can.ERASE)

@@ -47,6 +47,7 @@ class KeepsPromises(ContractBase):
             Can.WATCH: (None,),
             Can.WRITE: ([derived(owner)],),
             Can.ERASE: ([MemoryRef(backend=backend.name, id="x")],),
+            Can.ERASE_OWNER: (owner,),
         }
         for ability, given in arguments.items():
             method = getattr(backend, METHODS[ability], None)

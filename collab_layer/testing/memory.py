@@ -27,7 +27,7 @@ from collab_layer.types.time import utc
 from collab_layer.types.update import Receipt, Update
 
 ABILITIES = frozenset(
-    {Can.SEARCH, Can.AS_OF, Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE, Can.ERASE},
+    {Can.SEARCH, Can.AS_OF, Can.LIST_OWNERS, Can.WATCH, Can.WRITE, Can.DEDUPE, Can.ERASE, Can.ERASE_OWNER},
 )
 """What it promises by default. `EMBED` comes with an embedder; `IF_MATCH` has no call in the port."""
 
@@ -236,6 +236,13 @@ class InMemoryBackend:
             gone = [ref.id for ref in refs if ref.backend == self._name and self._memories.pop(ref.id, None)]
             self._log.extend(gone)
             return len(gone)
+
+    async def erase_owner(self, owner: Entity, /) -> None:
+        """Remove an owner's deleted memories too; the feed keeps their ids alone."""
+        await self._enter("erase_owner", Can.ERASE_OWNER)
+        with self._lock:
+            for memory in [one for one in self._memories.values() if one.owner == owner and one.ended is not None]:
+                del self._memories[memory.id]
 
     async def health(self) -> PartHealth:
         """Down, empty, or ok with the number of records."""

@@ -331,6 +331,13 @@ class TestErasesTheWholeOwner(BrokenContract):
             return await super().erase(refs)
 
 
+class TestErasesRecordsToo(BrokenContract):
+    class store(InMemoryBackend):
+        async def erase_owner(self, owner, /):
+            await super().erase_owner(owner)
+            await self.erase([record.ref for record in (await self.records(owner)).records])
+
+
 class TestErasesInSilence(BrokenContract):
     class store(InMemoryBackend):
         async def erase(self, refs, /):

@@ -74,6 +74,7 @@ CAUGHT_BY = {
     "TestRemembersRetractedKeys": "test_a_retracted_key_can_be_written_again",
     "TestKeepsHistoryOfErased": "test_erasure_reaches_the_history",
     "TestErasesTheWholeOwner": "test_an_erased_memory_is_gone_from_every_read",
+    "TestErasesRecordsToo": "test_what_is_kept_of_an_owner_beside_its_records_goes_alone",
     "TestErasesInSilence": "test_a_watch_sees_erasures",
     "TestIsDownWhenEmpty": "test_health_tells_empty_from_ok",
     "TestHidesAnOutage": "test_an_outage_never_looks_like_nothing_known",

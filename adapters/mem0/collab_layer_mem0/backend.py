@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from collab_layer.errors import BackendError, InputError
@@ -53,7 +54,7 @@ class Mem0Backend:
         if self._store.provider in LISTS_ALL:
             self._can |= {Can.LIST_OWNERS}
         if self._store.erases:
-            self._can |= {Can.ERASE}
+            self._can |= {Can.ERASE, Can.ERASE_OWNER}
         if write:
             self._can |= {Can.WRITE}
         self._writing = LoopLocks()
@@ -65,7 +66,7 @@ class Mem0Backend:
 
     @property
     def can(self) -> frozenset[Can]:
-        """`LIST_OWNERS` and `ERASE` only over vector stores that are known to list, or to lose, everything."""
+        """Listing owners and erasing only over vector stores that are known to list, or to lose, everything."""
         return self._can
 
     @property
@@ -112,7 +113,7 @@ class Mem0Backend:
         return Changes([change for change in items if change is not None], after)
 
     async def write(self, updates: Sequence[Update], /) -> list[Receipt]:
-        """Store each update once under its id; what its key has already is left alone."""
+        """Store each update once under its id, its words not in the history; what its key has already is left alone."""
         require(self, Can.WRITE)
         async with self._writing.here():
             return [await self._keep(update) for update in updates]
@@ -132,6 +133,12 @@ class Mem0Backend:
         async with self._writing.here():
             with self._tap.muted():
                 return await self._store.erase(ids)
+
+    async def erase_owner(self, owner: Entity, /) -> None:
+        """Remove what an owner said from the last messages, and what the history keeps of words it is named for."""
+        require(self, Can.ERASE_OWNER)
+        async with self._writing.here():
+            await self._store.erase_said(partial(mapping.said_by, owner))
 
     async def health(self) -> PartHealth:
         """Ask the vector store for one row."""
@@ -169,12 +176,13 @@ class Mem0Backend:
             native = str(answer["results"][0]["id"])
         else:
             native = min(row.id for row in held)
+        await self._store.hush([native])
         return Receipt(key=update.id, native_id=native, backend=self._name)
 
     async def _drop(self, key: str) -> int:
         held = await self._under(key)
         with self._tap.muted():
-            await self._store.drop(held)
+            await self._store.drop([row.id for row in held])
         return 1 if held else 0
 
 

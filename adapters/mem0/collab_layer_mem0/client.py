@@ -23,7 +23,7 @@ from mem0.configs.base import MemoryConfig
 from mem0.exceptions import AuthenticationError, MemoryNotFoundError, NetworkError, ValidationError
 
 from collab_layer.errors import BackendDownError, BackendError, BackendTimeoutError, CollabError, InputError
-from collab_layer_mem0.erasing import SCRUBS, scrub_history, scrub_messages, write_history_anew
+from collab_layer_mem0.erasing import SCRUBS, Said, scrub_history, scrub_messages, scrub_said, write_history_anew
 
 Kind = Literal["memory", "async_memory", "client", "async_client"]
 CLASSES: Mapping[Kind, type] = {
@@ -162,19 +162,33 @@ class OssStore:
         await self._away(scrub_messages, self._memory.db, [row.payload for row in rows])
         if rows:
             await self._away(lambda: self._memory.entity_store)  # else Mem0 forgets to clear it in a fresh process
-        await self.drop(rows)
+        for row in rows:
+            await self.call("delete", row.id)
         await self._away(scrub_history, self._memory.db, ids)  # of those deleted before it was broken off, too
         await self._away(write_history_anew, self._memory.db)
         if self.folder is not None:
             await self._away(SCRUBS[self.provider], self.folder, ids)
         return len(rows)
 
-    async def drop(self, rows: Sequence[Row]) -> None:
-        """Delete memories, and their words from the history."""
-        for row in rows:
-            await self.call("delete", row.id)
-        if rows:
-            await self._away(scrub_history, self._memory.db, [row.id for row in rows])
+    async def erase_said(self, said: Said) -> None:
+        """Remove somebody's words from the last messages, and from the history where their memory is gone."""
+        ids = await self._away(scrub_said, self._memory.db, said)
+        held = {row.id for row in await self.get(ids)}
+        await self._away(scrub_history, self._memory.db, [one for one in ids if one not in held])
+        await self._away(write_history_anew, self._memory.db)
+
+    async def hush(self, ids: Sequence[str]) -> None:
+        """Take the words of memories that are still there out of the history."""
+        await self._away(scrub_history, self._memory.db, ids)
+
+    async def drop(self, ids: Sequence[str]) -> None:
+        """Delete memories that no entity row names, and leave no history of them.
+
+        History first, and no deletion is added to it: broken off anywhere, the memory is still found, or all is gone.
+        """
+        await self.hush(ids)
+        for one in ids:
+            await self._away(self._memory.vector_store.delete, one)
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """One of Mem0's own methods, on the object as it was given to us."""

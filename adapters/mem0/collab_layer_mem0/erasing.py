@@ -1,8 +1,8 @@
 """What Mem0 and its vector store keep of a memory beside the memory itself, removed.
 
-In:   a self-hosted Mem0 object, ids of memories that are deleted already, the scopes they were in.
-Out:  Mem0's history rows, its last messages of those scopes, and the bytes in files of an embedded vector
-      store are gone. PostgreSQL frees the bytes of deleted rows by itself, when it vacuums.
+In:   a self-hosted Mem0 object, ids of memories, the scopes they were in, or whose words are meant.
+Out:  Mem0's history rows, its last messages, and the bytes in files of an embedded vector store are gone.
+      PostgreSQL frees the bytes of deleted rows by itself, when it vacuums.
 Of the newest history row only id, event and time stay: a feed that stood there goes on from it.
 """
 
@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+Said = Callable[[str, str | None, str | None], bool]
+"""Whether a message is somebody's, by its scope, its role and the speaker's name."""
 _SCOPE = ("agent_id", "run_id", "user_id")
 _BUSY_S = 5.0
 _QUEUED = """
@@ -52,6 +54,20 @@ def scrub_messages(db: Any, payloads: Sequence[Mapping[str, Any]]) -> None:
             for scope in scopes:
                 wanted = "&".join(f"{key}={_escaped(value)}" for key, value in scope)
                 connection.execute("DELETE FROM messages WHERE session_scope = ?", (wanted,))
+
+
+def scrub_said(db: Any, said: Said) -> list[str]:
+    """Remove the messages that somebody said; the memories of which the history says that they were its words."""
+    with db._lock:
+        connection: sqlite3.Connection = db.connection
+        connection.execute("PRAGMA secure_delete=ON")
+        with connection:
+            kept = connection.execute("SELECT id, session_scope, role, name FROM messages").fetchall()
+            gone = [(id_,) for id_, scope, role, name in kept if said(str(scope or ""), role, name)]
+            connection.executemany("DELETE FROM messages WHERE id = ?", gone)
+            told = "SELECT DISTINCT memory_id, role, actor_id FROM history WHERE actor_id IS NOT NULL"
+            rows = connection.execute(told).fetchall()
+    return [str(id_) for id_, role, actor in rows if said("", role, actor)]
 
 
 def scrub_chroma(folder: Path, ids: Sequence[str]) -> None:
@@ -106,4 +122,4 @@ def _escaped(value: str) -> str:
     return value.replace("%", "%25").replace("&", "%26").replace("=", "%3D")
 
 
-__all__ = ["SCRUBS", "scrub_history", "scrub_messages", "write_history_anew"]
+__all__ = ["SCRUBS", "Said", "scrub_history", "scrub_messages", "scrub_said", "write_history_anew"]

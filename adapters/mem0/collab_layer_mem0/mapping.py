@@ -111,6 +111,30 @@ def speakers(messages: object) -> frozenset[str]:
     return frozenset(str(name) for name in named if name)
 
 
+def said_by(owner: Entity, scope: str, role: str | None, name: str | None) -> bool:
+    """Whether a message that Mem0 keeps is an owner's: it spoke, or else it is its conversation.
+
+    Args:
+        owner: Whose words are looked for.
+        scope: Of the conversation, as Mem0 writes it: `agent_id=bot&user_id=ann`.
+        role: Of the message.
+        name: Of who spoke, if the message has one.
+    """
+    pairs = (part.partition("=") for part in scope.split("&"))
+    ids = {field: _unescaped(value) for field, _, value in pairs if field in KINDS and value}
+    if owner.kind == "session":
+        return _entity_or_none("run_id", ids.get("run_id", "")) == owner
+    spoke = {**ids, SPEAKER: name, "role": role}
+    if not name and role == "assistant":
+        spoke[SPEAKER] = ids.get("agent_id")
+    return owner in (owner_of(ids), owner_of(spoke))
+
+
+def _unescaped(value: str) -> str:
+    """A value of a scope as it was before Mem0 wrote it there."""
+    return value.replace("%3D", "=").replace("%26", "&").replace("%25", "%")
+
+
 def is_derived(payload: Mapping[str, Any]) -> bool:
     """Whether the layer wrote it: the reserved scope, or our key in its metadata."""
     return KEY in payload or (payload.get("agent_id") == RESERVED_AGENT and not payload.get("user_id"))
@@ -212,6 +236,7 @@ __all__ = [
     "of_the_chat",
     "payload_of",
     "record",
+    "said_by",
     "speakers",
     "version_of",
 ]
