@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from collab_layer.errors import BackendError
+from collab_layer.errors import BackendError, ErasedPartlyError
 from collab_layer.ports.backend import Can, Page, require
 from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
 from collab_layer.types.health import PartHealth
@@ -94,7 +94,7 @@ class LettaBackend:
         return await self._records.read(ref.id for ref in refs if ref.backend == self._name)
 
     async def records(self, owner: Entity, /, *, after: str | None = None, limit: int = 500) -> Page:
-        """An owner's blocks, then passages, oldest first."""
+        """An owner's blocks, then passages, then what it said to agents that several people use, oldest first."""
         return await self._records.page(owner, after, limit)
 
     async def search(self, owner: Entity, query: str, /, *, k: int = 10) -> list[MemoryRecord]:
@@ -210,9 +210,16 @@ class LettaBackend:
         """Delete memories and compile the prompts anew that held them; how many there were.
 
         What an agent said about them in its conversation is its transcript, not a memory, and stays.
+
+        Raises:
+            ErasedPartlyError: One of them is a message, which Letta lets nobody delete; all others are gone.
         """
         natives = list(dict.fromkeys(ref.id for ref in refs if ref.backend == self._name))
         done = [await self._erase(one) for one in natives]
+        said = await self._records.speech.read([one for one in natives if mapping.is_id(one, "message")])
+        if said:
+            why = f"{len(said)} messages stay: Letta deletes them with the agent alone, or all its messages at once"
+            raise ErasedPartlyError(self._name, why)
         return sum(done)
 
     async def _erase(self, native: str) -> bool:

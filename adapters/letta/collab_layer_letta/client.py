@@ -129,6 +129,16 @@ class Api:
         found: list[Json] = await self.get(f"/v1/agents/{agent}/archival-memory", **params)
         return [{key: value for key, value in row.items() if key != "embedding"} for row in found]
 
+    async def messages(self, agent: str) -> AsyncGenerator[Json]:
+        """What was said to and by an agent, oldest first; a page may hold fewer or more rows than were asked for."""
+        params: Json = {}
+        while rows := await self.get(f"/v1/agents/{agent}/messages", limit=PAGE, order="asc", **params):
+            for row in rows:
+                yield row
+            if params.get("after") == rows[-1]["id"]:
+                return
+            params = {"after": rows[-1]["id"]}
+
     async def upsert_tool(self, **fields: Any) -> str:
         """Register a tool by its name; its id."""
         return str((await self._call(self._writes.tools.upsert, **fields)).id)

@@ -19,13 +19,13 @@ from collab_layer_letta.backend import LettaBackend
 from collab_layer_letta.client import Json
 from collab_layer_letta.mcp import Mcp
 from collab_layer_letta.plan import LABEL
-from collab_layer_letta.refusals import LabelTakenError, LettaGoneError
+from collab_layer_letta.refusals import LabelTakenError, LettaGoneError, SharedAgentError
 from collab_layer_letta.signal import Settled
 from collab_layer_letta.tool import Tool, checked_url, token_of
 
 OURS = "collab-entity"
 """Tag of an agent whose `entity:` tag was put there by attaching, and is to go with it."""
-WHOLE = ["agent.blocks", "agent.tags", "agent.secrets", "agent.tools"]
+WHOLE = ["agent.blocks", "agent.identities", "agent.tags", "agent.secrets", "agent.tools"]
 
 
 class Attached(NamedTuple):
@@ -155,6 +155,8 @@ async def _agent(backend: LettaBackend, agent_id: str) -> Json:
 
 def _stands_for(backend: LettaBackend, agent: mapping.Agent, wanted: Entity | None) -> Entity:
     """Whom an agent is to stand for: as its tags say, else as asked."""
+    if wanted is not None and wanted.kind == mapping.PERSON and (others := agent.others(wanted)):
+        raise SharedAgentError(backend.name, agent.id, str(wanted), others)
     tagged = mapping.tag_of(agent.entity) in agent.tags
     if wanted is None or wanted == agent.entity:
         return agent.entity

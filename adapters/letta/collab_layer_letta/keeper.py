@@ -102,7 +102,9 @@ class Keeper:
         wanted = entities or sorted({one.entity for one in agents})
         tally = _Tally()
         await self._share(agents)
-        await self._read(wanted, tally)
+        mine = [one for one in agents if one.is_shared and one.entity in wanted]
+        people = {person for one in mine for person in one.people.values() if person is not None}
+        await self._read([*wanted, *sorted(people - set(wanted))], tally)
         for entity in wanted:
             await self._deliver(entity, tally, again=again)
         await self._flush(tally)

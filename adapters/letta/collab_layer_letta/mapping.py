@@ -5,7 +5,9 @@ Out:  `Entity`, `MemoryRecord`, tags.
 Pure: no SDK, no I/O, no clock.
 
 An agent belongs to the entity that its tag `entity:user:alice` names, else to
-`agent:<its id>`. What several agents have in common (a block, an archive) belongs to the
+`agent:<its id>`. Letta does not say from whose words a block or a passage was made: an agent
+that several people use is nobody's of them, and only what each said itself, in messages with
+the id of its identity, is its memory. What several agents have in common (a block, an archive) belongs to the
 oldest of them; the entities of the others become links. A shared block is a thing as well, so
 that those who share it are neighbours of one another.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
@@ -28,7 +30,12 @@ ENTITY: Final = "entity:"
 RESERVED: Final = "collab_"
 """Labels that begin so are the layer's own."""
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_ID = re.compile(rf"(agent|archive|block|message|passage|tool)-{_UUID}")
+_ID = re.compile(rf"(agent|archive|block|identity|message|passage|tool)-{_UUID}")
+PERSON: Final = "user"
+"""Kind of those who speak."""
+ORGANISATION: Final = "org"
+"""Type of an identity that is no speaker."""
+Json = dict[str, Any]
 
 
 def is_id(text: str, kind: str) -> bool:
@@ -47,6 +54,7 @@ class Agent:
         entity: Whose memories it holds.
         also: Entities that further tags of it name.
         tags: All its tags.
+        people: Who speaks with it, by the id of the identity; None where a key names nobody we can name.
         blocks: Its blocks, as the API gives them; empty where they were not asked for.
         message: Id of the message that holds its compiled prompt, if it has one.
     """
@@ -56,8 +64,25 @@ class Agent:
     entity: Entity
     also: tuple[Entity, ...] = ()
     tags: frozenset[str] = frozenset()
+    people: Mapping[str, Entity | None] = field(default_factory=dict[str, Entity | None])
     blocks: tuple[Mapping[str, Any], ...] = ()
     message: str | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several people use it, so that nothing it notes is known to be of one of them."""
+        return len(self._users) > 1
+
+    @property
+    def _users(self) -> frozenset[str]:
+        """Who speaks with it: by its tags, and by identities; of one whose key names nobody the id."""
+        tagged = (str(one) for one in map(entity_of_tag, self.tags) if one is not None and one.kind == PERSON)
+        return frozenset(tagged) | {str(whose or id_) for id_, whose in self.people.items()}
+
+    def others(self, person: Entity) -> list[str]:
+        """Who else speaks with it, if a person is to be its only one; another's tag alone is no speaker."""
+        spoken = {str(whose or id_) for id_, whose in self.people.items()}
+        return sorted((self._users if self.is_shared else spoken) - {str(person)})
 
     @property
     def age(self) -> tuple[str, str]:
@@ -70,15 +95,30 @@ def agent(row: Mapping[str, Any]) -> Agent:
     tags = [str(tag) for tag in row.get("tags") or ()]
     named = sorted(one for one in map(entity_of_tag, tags) if one is not None)
     messages = row.get("message_ids") or (None,)
-    return Agent(
+    people = {str(one["id"]): speaker(one) for one in row.get("identities") or () if is_person(one)}
+    found = Agent(
         id=str(row["id"]),
         made=str(row.get("created_at") or ""),
-        entity=named[0] if named else Entity("agent", str(row["id"])),
-        also=tuple(named[1:]),
+        entity=Entity("agent", str(row["id"])),
         tags=frozenset(tags),
+        people=people,
         blocks=tuple(row.get("blocks") or ()),
         message=messages[0],
     )
+    if found.is_shared:
+        named = [one for one in named if one.kind != PERSON]
+    return replace(found, entity=named[0], also=tuple(named[1:])) if named else found
+
+
+def is_person(identity: Mapping[str, Any]) -> bool:
+    """Whether an identity may be somebody who speaks."""
+    return identity.get("identity_type") != ORGANISATION
+
+
+def speaker(identity: Mapping[str, Any]) -> Entity | None:
+    """Whom an identity stands for: `user:` and its key; None if that cannot be an entity."""
+    key = str(identity.get("identifier_key") or "")
+    return entity_or_none(f"{PERSON}:{key}") if is_person(identity) and key else None
 
 
 def tag_of(entity: Entity) -> str:
@@ -115,8 +155,11 @@ def sha(text: str) -> str:
 
 
 def holders(agents: Iterable[Agent]) -> tuple[Entity, tuple[Entity, ...]] | None:
-    """Whose a shared thing is, and who else has it; None if no agent has it."""
-    oldest = sorted(agents, key=lambda one: one.age)
+    """Whose a shared thing is, and who else has it; None if no agent has it.
+
+    It is the oldest agent's, before all one that several people use.
+    """
+    oldest = sorted(agents, key=lambda one: (not one.is_shared, one.age))
     if not oldest:
         return None
     others = dict.fromkeys(entity for one in oldest for entity in (one.entity, *one.also))
@@ -183,6 +226,20 @@ def _record(
     )
 
 
+def message_record(backend: str, row: Mapping[str, Any], whose: Entity) -> MemoryRecord | None:
+    """What a person said to an agent, as that person's memory; None for what is no words of a person."""
+    if row.get("message_type") != "user_message":
+        return None
+    return _record(backend, str(row["id"]), (whose, ()), said(row.get("content")), moment(row.get("date")), ())
+
+
+def said(content: object) -> str:
+    """The words of a message, which come as one text or in parts."""
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in cast("list[Json]", content))
+    return str(content or "")
+
+
 def passage_id(archive: str, passage: str) -> str:
     """A passage is found through its archive only, so that its reference names both."""
     return f"{archive}/{passage}"
@@ -223,16 +280,20 @@ __all__ = [
     "block_record",
     "entity_of_tag",
     "entity_or_none",
+    "is_person",
     "holders",
     "is_id",
     "is_ours",
+    "message_record",
     "metadata",
     "moment",
     "own_agent",
     "passage_id",
     "passage_record",
+    "said",
     "sha",
     "shares",
+    "speaker",
     "split_passage",
     "tag_of",
     "words",

@@ -1,4 +1,4 @@
-"""An owner's memories in Letta: the blocks of its agents, and what they archived.
+"""An owner's memories in Letta: the blocks of its agents, what they archived, what it said to shared ones.
 
 In:   owners and references.
 Out:  records; what several agents share is told once, as the oldest agent's.
@@ -21,11 +21,12 @@ from collab_layer_letta.client import PASSAGES, Api, Json
 from collab_layer_letta.locks import gathered
 from collab_layer_letta.mapping import Agent
 from collab_layer_letta.refusals import LettaGoneError
+from collab_layer_letta.speech import WITH as WHO
+from collab_layer_letta.speech import Speech
 
-WITH = ["agent.blocks", "agent.tags"]
+WITH = ["agent.blocks", *WHO]
 MANY = 1000
 """Agents of one block or archive that are looked at."""
-_TAGS = ["agent.tags"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Records:
     """
 
     def __init__(self, api: Api, name: str) -> None:
-        self._api, self._name = api, name
+        self._api, self._name, self.speech = api, name, Speech(api, name)
 
     # -- agents ------------------------------------------------------------------------
 
@@ -61,13 +62,23 @@ class Records:
 
     async def _holding(self, path: str) -> tuple[Agent, ...]:
         """The agents that have a block or an archive; none if it is gone."""
-        rows: list[Json] | None = await self._api.find(path, limit=MANY, order="asc", include=_TAGS)
+        rows: list[Json] | None = await self._api.find(path, limit=MANY, order="asc", include=WHO)
         return tuple(sorted((mapping.agent(one) for one in rows or ()), key=lambda one: one.age))
 
     # -- by owner ----------------------------------------------------------------------
 
     async def page(self, owner: Entity, after: str | None, limit: int) -> Page:
-        """Blocks by id, then passages by archive and age; `after` is the id of a record, with its time."""
+        """Blocks by id, then passages by archive and age, then messages; `after` is a record's place in that order."""
+        found: list[tuple[str, MemoryRecord]] = []
+        if after is None or not after.startswith("agent-"):
+            found = await self._kept(owner, after, limit)
+        if len(found) <= limit:
+            begin = after if after is not None and after.startswith("agent-") else ""
+            found += [one for one in await self.speech.of(owner) if one[0] > begin]
+        return Page([one for _, one in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
+
+    async def _kept(self, owner: Entity, after: str | None, limit: int) -> list[tuple[str, MemoryRecord]]:
+        """Blocks and passages behind the cursor, one more than asked for if there are so many."""
         agents = await self.agents_of(owner)
         found: list[tuple[str, MemoryRecord]] = []
         if after is None or "/" not in after:
@@ -78,7 +89,7 @@ class Records:
             found += await self._archived(archive, after, limit + 1 - len(found))
             if len(found) > limit:
                 break
-        return Page([one for _, one in found[:limit]], found[limit - 1][0] if len(found) > limit else None)
+        return found
 
     async def _blocks(self, owner: Entity, agents: Sequence[Agent]) -> list[MemoryRecord]:
         own = {str(row["id"]): row for one in agents for row in one.blocks if not mapping.is_ours(row.get("label"))}
@@ -157,6 +168,7 @@ class Records:
             archives.setdefault(archive, set()).add(passage)
         made = await gathered(partial(self._block, one) for one in blocks)
         lists = await gathered(partial(self._passages, id_, ids) for id_, ids in archives.items())
+        lists.append(await self.speech.read([one for one in wanted if mapping.is_id(one, "message")]))
         return [one for one in (*made, *(record for found in lists for record in found)) if one is not None]
 
     async def _block(self, id_: str) -> MemoryRecord | None:
@@ -183,18 +195,19 @@ class Records:
     # -- by query ----------------------------------------------------------------------
 
     async def search(self, owner: Entity, query: str, k: int) -> list[MemoryRecord]:
-        """The best blocks by shared words and the best passages by Letta's vectors, merged by rank.
+        """The best blocks and messages by shared words and the best passages by Letta's vectors, merged by rank.
 
         Letta's search gives no scores, so that a score here is 1 / (1 + rank) in its own list.
         """
         agents = await self.agents_of(owner)
-        blocks = _by_words(await self._blocks(owner, agents), query)[:k]
+        spoken = [record for _, record in await self.speech.of(owner)]
+        worded = _by_words([*await self._blocks(owner, agents), *spoken], query)[:k]
         lists = await gathered(
             partial(self._nearest, one, query, k) for one in await self._archives(owner, agents) if k > 0
         )
         ranked = [
             one.model_copy(update={"score": 1 / (1 + rank)})
-            for found in (blocks, *lists)
+            for found in (worded, *lists)
             for rank, one in enumerate(found)
         ]
         return sorted(ranked, key=lambda one: (-(one.score or 0.0), one.ref.id))[:k]
@@ -209,7 +222,7 @@ class Records:
     # -- owners ------------------------------------------------------------------------
 
     async def owners(self) -> list[Entity]:
-        """Every owner with a block that says something, or with a passage."""
+        """Every owner with a block that says something, with a passage, or with words to a shared agent."""
         agents = [mapping.agent(row) for row in await self._api.all("/v1/agents/", include=WITH)]
         having: dict[str, list[Agent]] = {}
         rows: dict[str, Any] = {}
@@ -222,7 +235,7 @@ class Records:
         rest = [one for one in agents if one.entity not in found]
         for owner in await gathered(partial(self._archiver, one) for one in rest):
             found |= owner
-        return sorted(found)
+        return sorted(found | await self.speech.speakers(agents))
 
     async def _archiver(self, agent: Agent) -> set[Entity]:
         """Whose the archive of an agent is, if there is anything in it."""

@@ -6,6 +6,7 @@
     ├── LettaRejectedError    400, 422: the server takes the request for wrong
     ├── LettaConflictError    (retryable) 409, or somebody else keeps writing the same block
     ├── LettaBusyError        (retryable) 429: asks to wait
+    ├── SharedAgentError      the agent is to stand for one person, and others use it too
     ├── LabelTakenError       the agent has a block of its own under our label
     ├── ToolTakenError        a tool with our name exists and is not ours
     ├── McpTakenError         an MCP server with our name exists and is not ours
@@ -21,6 +22,7 @@ A server that fails (5xx), cannot be reached or is too slow is `BackendDownError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from collab_layer.errors import BackendError
@@ -42,6 +44,24 @@ class LettaRejectedError(BackendError):
     """The server takes the request for wrong; sending it again will not help."""
 
     code = "letta_rejected"
+
+
+class SharedAgentError(BackendError):
+    """An agent that several people use stands for none of them: Letta does not say whose words it noted.
+
+    Attributes:
+        agent: Its id.
+        entity: Whom it was to stand for.
+        others: Who uses it too, by entity, or by the id of an identity whose key is no name.
+    """
+
+    code = "letta_shared_agent"
+
+    def __init__(self, store: str, agent: str, entity: str, others: Sequence[str]) -> None:
+        self.agent, self.entity, self.others = agent, entity, tuple(others)
+        named = ", ".join(f"`{one}`" for one in self.others)
+        why = f"agent `{agent}` cannot stand for `{entity}`: {named} use it too, and Letta does not tell whose words "
+        super().__init__(store, f"{why}it noted; attach it for itself, an `agent:` or a `team:`")
 
 
 class LettaConflictError(BackendError):
@@ -149,5 +169,6 @@ __all__ = [
     "MemFsDirtyError",
     "MemFsError",
     "MemFsRefusedError",
+    "SharedAgentError",
     "ToolTakenError",
 ]

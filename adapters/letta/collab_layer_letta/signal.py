@@ -205,14 +205,8 @@ async def prompt_of(api: Api, agent: Agent) -> str | None:
         return None
     found: Any = await api.find(f"/v1/messages/{agent.message}")
     listed = cast("list[Json]", found if isinstance(found, list) else [found or {}])
-    texts = [_text(row.get("content")) for row in listed if row.get("message_type") == "system_message"]
+    texts = [mapping.said(row.get("content")) for row in listed if row.get("message_type") == "system_message"]
     return "\n".join(texts) if texts else None
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in cast("list[Json]", content))
-    return str(content or "")
 
 
 __all__ = ["TRIES", "Round", "Settled", "Signals", "prompt_of"]

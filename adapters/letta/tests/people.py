@@ -13,7 +13,7 @@ class People:
     """One agent per entity, made when first needed; all are deleted by `close`."""
 
     def __init__(self, client):
-        self.client, self.agents, self.blocks = client, {}, []
+        self.client, self.agents, self.blocks, self.identities = client, {}, [], {}
         self._lock = threading.Lock()
 
     def agent(self, entity, **more):
@@ -29,6 +29,23 @@ class People:
         made = self.client.agents.create(model=MODEL, embedding=EMBEDDING, **fields)
         self.agents.setdefault(made.id, made.id)
         return made.id
+
+    def identity(self, key, kind="user"):
+        """The identity with a key, made when first needed; its id."""
+        if key not in self.identities:
+            body = {"identifier_key": key, "name": key, "identity_type": kind}
+            self.identities[key] = self.client.post("/v1/identities/", body=body, cast_to=object)["id"]
+        return self.identities[key]
+
+    def introduce(self, agent, key):
+        """Let somebody speak with an agent."""
+        self.client.patch(f"/v1/agents/{agent}/identities/attach/{self.identity(key)}", cast_to=type(None))
+
+    def say(self, agent, text, key=None, **more):
+        """Send a message, as somebody if a key is given."""
+        sender = {} if key is None else {"sender_id": self.identity(key)}
+        body = {"messages": [{"role": "user", "content": text, **sender, **more}]}
+        self.client.post(f"/v1/agents/{agent}/messages", body=body, cast_to=object)
 
     def archive(self, entity, text, **more):
         """Let the agent of an entity archive a text; the native id."""
@@ -69,6 +86,9 @@ class People:
                 self._gone(self.client.archives.delete, archive)
         for block in self.blocks:
             self._gone(self.client.blocks.delete, block)
+        for identity in self.identities.values():
+            with suppress(NotFoundError):
+                self.client.delete(f"/v1/identities/{identity}", cast_to=type(None))
         for label in ("collab_item", "collab_signal"):
             for row in self.client.blocks.list(label=label, limit=100):
                 self._gone(self.client.blocks.delete, row.id)

@@ -7,7 +7,8 @@ Kept on purpose: no version and no time of change on blocks; nothing checked aga
 metadata replaced whole; a label once per agent; prompts compiled anew for every agent after a
 write by id, for one agent after a write by label, and not at all after attaching; a turn that
 edits any block writes every block back as it was when the turn began; passages that cannot be
-changed, and a search without scores.
+changed, and a search without scores; messages that nobody can change or delete, whose sender is
+whatever the caller says.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ class FakeLetta:
     stdio: bool = True
     public: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     mcp: dict[str, Json] = field(default_factory=dict[str, Json])
+    identities: dict[str, Json] = field(default_factory=dict[str, Json])
+    messages: dict[str, Json] = field(default_factory=dict[str, Json])
     lock: RLock = field(default_factory=RLock)
     ticks: int = 0
 
@@ -96,6 +99,7 @@ class FakeLetta:
         row: Json = {"id": id_, "created_at": self.now(), "message_ids": [message], "name": body.get("name")}
         row |= {"tags": list(body.get("tags") or ()), "blocks": [], "tools": list(body.get("tool_ids") or ())}
         row |= {"secrets": dict(body.get("secrets") or {}), "metadata": body.get("metadata")}
+        row |= {"identity_ids": list(body.get("identity_ids") or ())}
         self.agents[id_] = row
         for given in body.get("memory_blocks") or ():
             row["blocks"].append(self.make_block(given)["id"])
@@ -113,6 +117,7 @@ class FakeLetta:
         parts: Json = {
             "blocks": [{**self.shown_block(self.blocks[one]), "tags": []} for one in row["blocks"]],
             "tags": list(row["tags"]),
+            "identities": [self.identities[one] for one in row["identity_ids"]],
             "tools": [self.tools[one] for one in row["tools"]],
             "secrets": secrets,
         }
@@ -269,6 +274,42 @@ class FakeLetta:
             found.append({"id": row["id"], "content": row["text"], "tags": row["tags"] or []})
             found[-1]["timestamp"] = row["created_at"]
         return found
+
+    # -- people ------------------------------------------------------------------------
+
+    def make_identity(self, body: Mapping[str, Any]) -> Json:
+        """Somebody who may speak with agents; a key is taken once."""
+        if any(one["identifier_key"] == body["identifier_key"] for one in self.identities.values()):
+            raise Refusal(409, "identifier_key")
+        row: Json = {"id": new_id("identity"), "agent_ids": [], "properties": [], **body}
+        self.identities[row["id"]] = row
+        return row
+
+    def drop_identity(self, id_: str) -> None:
+        """Its agents and its messages stay."""
+        _known(self.identities, id_, "Identity")
+        for row in self.agents.values():
+            row["identity_ids"] = [one for one in row["identity_ids"] if one != id_]
+        del self.identities[id_]
+
+    def say(self, agent: str, body: Mapping[str, Any]) -> Json:
+        """Messages as they were sent, whoever they say they are from; the agent answers `ok`."""
+        self.agent(agent)
+        kinds = {"user": "user_message", "system": "system_message", "assistant": "assistant_message"}
+        for given in [*body["messages"], {"role": "assistant", "content": "ok"}]:
+            row: Json = {"id": new_id("message"), "date": self.now(), "message_type": kinds[given["role"]]}
+            row |= {name: given.get(name) for name in ("content", "name", "sender_id")}
+            self.messages[row["id"]] = {**row, "agent": agent}
+        return {"messages": [], "stop_reason": {"stop_reason": "end_turn"}, "usage": {}}
+
+    def said(self, agent: str) -> list[Json]:
+        """A conversation, oldest first."""
+        self.agent(agent)
+        return [self.shown_message(row) for row in self.messages.values() if row["agent"] == agent]
+
+    def shown_message(self, row: Json) -> Json:
+        """A message as the API gives it: without its agent."""
+        return {key: value for key, value in row.items() if key != "agent"}
 
     # -- turns -------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from collab_layer_letta.testing import mcp
 from collab_layer_letta.testing.fake import FakeLetta, Json, Refusal, new_id
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_TYPED = re.compile(rf"(agent|archive|block)-{_UUID}")
+_TYPED = re.compile(rf"(agent|archive|block|identity)-{_UUID}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _served(server: FakeLetta, request: httpx.Request, method: str, path: str) -
         found = re.fullmatch(pattern, path)
         if verb == method and found:
             for kind, id_ in found.groupdict().items():
-                if kind in ("agent", "archive", "block") and not _TYPED.fullmatch(id_):
+                if kind in ("agent", "archive", "block", "identity") and not _TYPED.fullmatch(id_):
                     raise Refusal(422, f"String should match pattern '{kind}-{{uuid4}}'")
             value = route(asked, **found.groupdict())
             if value is GONE:
@@ -106,7 +106,10 @@ GONE: Any = object()
 
 def _agents(asked: Asked) -> list[Json]:
     include = asked.query.get("include", ())
-    rows = asked.page(asked.tagged(list(asked.server.agents.values())))
+    keys = set(asked.query.get("identifier_keys", ()))
+    named = {id_ for id_, one in asked.server.identities.items() if one["identifier_key"] in keys}
+    rows = [row for row in asked.server.agents.values() if not keys or named & set(row["identity_ids"])]
+    rows = asked.page(asked.tagged(rows))
     return [asked.server.shown_agent(row, include) for row in rows]
 
 
@@ -135,6 +138,8 @@ def _compile(asked: Asked, agent: str) -> str:
 
 def _message(asked: Asked, message: str) -> list[Json]:
     text = asked.server.prompts.get(message)
+    if message in asked.server.messages:
+        return [asked.server.shown_message(asked.server.messages[message])]
     return [] if text is None else [{"id": message, "message_type": "system_message", "content": text}]
 
 
@@ -245,6 +250,36 @@ def _archive_agents(asked: Asked, archive: str) -> list[Json]:
     return [asked.server.shown_agent(row, asked.query.get("include", ())) for row in asked.page(rows)]
 
 
+# -- people ----------------------------------------------------------------------------
+
+
+def _make_identity(asked: Asked) -> Json:
+    return asked.server.make_identity(asked.body)
+
+
+def _identity(asked: Asked, identity: str) -> Json:
+    if identity not in asked.server.identities:
+        raise Refusal(404, f"Identity not found with id='{identity}'")
+    return asked.server.identities[identity]
+
+
+def _drop_identity(asked: Asked, identity: str) -> None:
+    asked.server.drop_identity(identity)
+
+
+def _attach_identity(asked: Asked, agent: str, identity: str) -> None:
+    row = asked.server.agent(agent)
+    row["identity_ids"] = list(dict.fromkeys([*row["identity_ids"], _identity(asked, identity)["id"]]))
+
+
+def _messages(asked: Asked, agent: str) -> list[Json]:
+    return asked.page(asked.server.said(agent), 100)
+
+
+def _say(asked: Asked, agent: str) -> Json:
+    return asked.server.say(agent, asked.body)
+
+
 # -- tools -----------------------------------------------------------------------------
 
 
@@ -315,7 +350,7 @@ def _drop_mcp(asked: Asked, id_: str) -> Any:
 
 
 A, B = r"/v1/agents/(?P<agent>[^/]+)", r"/v1/blocks/(?P<block>[^/]+)"
-M = r"/v1/mcp-servers/(?P<id_>[^/]+)"
+P, M = r"/v1/identities/(?P<identity>[^/]+)", r"/v1/mcp-servers/(?P<id_>[^/]+)"
 ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", r"/v1/health/", _health),
     ("GET", r"/v1/agents/", _agents),
@@ -335,6 +370,12 @@ ROUTES: list[tuple[str, str, Callable[..., Any]]] = [
     ("GET", A + r"/archival-memory/search", _nearest),
     ("DELETE", A + r"/archival-memory/(?P<passage>[^/]+)", _drop_passage),
     ("GET", r"/v1/messages/(?P<message>[^/]+)", _message),
+    ("GET", A + r"/messages", _messages),
+    ("POST", A + r"/messages", _say),
+    ("POST", r"/v1/identities/", _make_identity),
+    ("GET", P, _identity),
+    ("DELETE", P, _drop_identity),
+    ("PATCH", A + r"/identities/attach/(?P<identity>[^/]+)", _attach_identity),
     ("GET", r"/v1/blocks/", _blocks),
     ("POST", r"/v1/blocks/", _make_block),
     ("GET", B, _block),
