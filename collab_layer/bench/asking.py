@@ -26,6 +26,7 @@ from collab_layer.bench.data import DataSet, Event
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.pools import Pool
 from collab_layer.bench.replay import Progress, Told, describe, happen, item, liked, silent
+from collab_layer.stages import few
 from collab_layer.stages.fit import Case
 from collab_layer.stages.rank import DEFAULT_WEIGHTS
 from collab_layer.types.graph import Floats, Vectors
@@ -80,7 +81,8 @@ class Answered:
         raw: By item a value for each of `COLUMNS`, or for as many of the first as were asked for.
         held: How many items the user held.
         gate: The layer's own weights at that moment; None of trials to fit on.
-        cut: By number of newest own items, the raw values of a guest that holds only those.
+        cut: By number of newest own items, the raw values of a guest that holds only those: of trials
+            to fit on for the lengths that the layer fits on, of others for those asked for.
     """
 
     trial: Trial
@@ -92,6 +94,10 @@ class Answered:
     def case(self, kind: str, seed: int) -> Case:
         """One of its lists as columns, the right candidate in row 0."""
         return case_of(self.raw, self.trial.lists[kind][seed].tolist())
+
+    def case_of_cut(self, cut: int, kind: str, seed: int) -> Case:
+        """The same with a cut history."""
+        return case_of(self.cut[cut], self.trial.lists[kind][seed].tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,23 +240,29 @@ class _Asker:
             await self._layer.use_rules(None)
 
     async def _guests(self, out: list[Answered]) -> list[Answered]:
-        tested = [one for one in out if not one.trial.fitting][: self._wanted.guests]
-        if not tested or not self._wanted.cuts:
+        guests = [
+            (one, cut)
+            for fitting in (True, False)
+            for one in [one for one in out if one.trial.fitting == fitting][: self._wanted.guests]
+            for cut in (few.CUTS if fitting else self._wanted.cuts)
+            if cut < one.held
+        ]
+        if not guests or not self._wanted.cuts:
             return out
         with self._phases.of("cuts"):
-            for one in tested:
-                for cut in self._wanted.cuts:
-                    await self._layer.opt_out(f"user:{_guest(one.trial, cut)}")
+            for one, cut in guests:
+                await self._layer.opt_out(f"user:{_guest(one.trial, cut)}")
             await self._layer.observe(
                 [
                     liked(_guest(one.trial, cut), item(event.item), event.at)
-                    for one in tested
-                    for cut in self._wanted.cuts
+                    for one, cut in guests
                     for event in self._held[one.trial.user][-cut:]
                 ]
             )
             await self._layer.drain()
-            cut_of = {one.trial.user: {cut: await self._cut(one, cut) for cut in self._wanted.cuts} for one in tested}
+            cut_of: dict[int, dict[int, Table]] = {}
+            for one, cut in guests:
+                cut_of.setdefault(one.trial.user, {})[cut] = await self._cut(one, cut)
         return [replace(one, cut=cut_of.get(one.trial.user, {})) for one in out]
 
     async def _cut(self, one: Answered, cut: int) -> Table:
@@ -264,7 +276,7 @@ Table = dict[int, Floats]
 
 
 def _guest(trial: Trial, cut: int) -> str:
-    return f"{trial.user}-last{cut}"
+    return f"{trial.user}-last{cut}{'-fitting' if trial.fitting else ''}"
 
 
 def _features(ranking: Ranking, names: Sequence[str] = FEATURES) -> Table:

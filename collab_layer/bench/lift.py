@@ -35,8 +35,10 @@ from collab_layer.ports.models import Embedder
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Sharing
 
-GUESTS = 200
-"""Scored users whose history is cut, and users of a slice with another graph, at most."""
+GUESTS = 400
+"""Users whose history is cut, at most: as many that are scored as that are fitted on."""
+SPOILED = 200
+"""Users of a slice with another graph, at most."""
 
 
 def run(
@@ -132,7 +134,7 @@ async def _slices(
 ) -> list[Row]:
     """The same questions, of fewer users, over graphs that somebody spoiled."""
     rows: list[Row] = []
-    some = candidates.drawn(steps, GUESTS)
+    some = candidates.drawn(steps, SPOILED)
     for name, spoiled in slices.spoiled(data, some, pushed).items():
         async with opened(embedder) as layer:
             wanted = Wanted(rules=(), gated=False, extra=(pushed,))

@@ -16,6 +16,7 @@ from collab_layer.bench import candidates, metrics
 from collab_layer.bench.asking import COLUMNS, FEATURES, Answered, case_of
 from collab_layer.bench.contestants import ISOLATED, OURS, Contest, contestants
 from collab_layer.bench.report import Row
+from collab_layer.stages.few import Weights
 from collab_layer.stages.fit import Case
 from collab_layer.stages.rank import standardise
 from collab_layer.types.graph import Counts, Floats
@@ -43,21 +44,27 @@ class Board:
     Attributes:
         names: Of the features, f of them.
         lists: Per trial, shape (seeds, c, f); c may differ between trials.
+        held: How many things the user of each trial is ranked by.
     """
 
     names: Sequence[str]
     lists: Sequence[Floats]
+    held: Sequence[int]
 
     @classmethod
-    def of(cls, cases: Sequence[Sequence[Case]]) -> Board:
+    def of(cls, cases: Sequence[Sequence[Case]], held: Sequence[int]) -> Board:
         """From the lists of each trial."""
         names = tuple(cases[0][0].columns)
-        return cls(names, [np.stack([_table(case, names) for case in mine]) for mine in cases])
+        return cls(names, [np.stack([_table(case, names) for case in mine]) for mine in cases], held)
 
-    def places(self, weights: Mapping[str, float]) -> Counts:
+    def places(self, weights: Weights) -> Counts:
         """Place of the right candidate, shape (trials, seeds)."""
-        used = np.array([weights.get(name, 0.0) for name in self.names])
-        return np.stack([metrics.places(lists @ used) for lists in self.lists])
+        return np.stack([self.place(at, weights) for at in range(len(self.lists))])
+
+    def place(self, at: int, weights: Weights) -> Counts:
+        """The same of one trial, shape (seeds,)."""
+        used = weights.at(self.held[at])
+        return metrics.places(self.lists[at] @ np.array([used.get(name, 0.0) for name in self.names]))
 
 
 def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
@@ -68,15 +75,16 @@ def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
     for kind in candidates.KINDS:
         contest = contestants(fitting, kind, seeds)
         prefix = f"{name}.{kind}{candidates.NEGATIVES}"
-        board = Board.of([[one.case(kind, seed) for seed in range(seeds)] for one in tested])
+        held = [one.held for one in tested]
+        board = Board.of([[one.case(kind, seed) for seed in range(seeds)] for one in tested], held)
         place = {who: board.places(used) for who, used in contest.weights.items()}
         gates = [one.gate for one in tested if one.gate is not None]
         if len(gates) == len(tested):
-            each = [Board(board.names, [board.lists[at]]).places(gate.weights)[0] for at, gate in enumerate(gates)]
+            each = [board.place(at, Weights(gate.weights, gate.few)) for at, gate in enumerate(gates)]
             place[LAYER] = np.stack(each)
         rows += _figures(prefix, place)
         rows += _against_the_best(prefix, place)
-        rows += _thirds(prefix, place, np.array([one.held for one in tested]))
+        rows += _thirds(prefix, place, np.array(held))
         rows += _gate(prefix, contest)
         rows += _longer(f"{name}.{kind}", tested, kind, contest)
         rows += _cuts(name, tested, kind, seeds, contest)
@@ -140,9 +148,15 @@ def _thirds(prefix: str, place: Mapping[str, Counts], held: np.ndarray) -> list[
 
 
 def _gate(prefix: str, contest: Contest) -> list[Row]:
-    rows = [Row(f"{prefix}.weight.{what}", value, unit="weight") for what, value in contest.weights[OURS].items()]
-    rows.append(Row(f"{prefix}.gate", float(contest.opened), unit="1 if open"))
-    rows.append(Row(f"{prefix}.gate.gain", contest.gain, contest.low, None, unit="difference on fitting trials"))
+    rows: list[Row] = []
+    for name, found in (("", contest.much), ("few.", contest.few)):
+        if found.cases:
+            weights = found.weights.items()
+            rows += [Row(f"{prefix}.{name}weight.{what}", value, unit="weight") for what, value in weights]
+            rows.append(Row(f"{prefix}.{name}gate", float(found.open), unit="1 if open"))
+            rows.append(
+                Row(f"{prefix}.{name}gate.gain", found.gain, found.low, None, unit="difference on fitting trials")
+            )
     return rows
 
 
@@ -155,7 +169,7 @@ def _longer(prefix: str, tested: Sequence[Answered], kind: str, contest: Contest
             cases = [
                 [case_of(one.raw, [int(thing) for thing in each])] for one, each in zip(tested, lists, strict=True)
             ]
-            board = Board.of(cases)
+            board = Board.of(cases, [one.held for one in tested])
             rows += _figures(f"{prefix}{others}", {who: board.places(used) for who, used in contest.weights.items()})
     return rows
 
@@ -163,13 +177,11 @@ def _longer(prefix: str, tested: Sequence[Answered], kind: str, contest: Contest
 def _cuts(name: str, tested: Sequence[Answered], kind: str, seeds: int, contest: Contest) -> list[Row]:
     """The same lists and weights for those who hold only the newest few of their things."""
     rows: list[Row] = []
-    asked = [one for one in tested if one.cut]
-    for cut in sorted({cut for one in asked for cut in one.cut}):
-        lists = [
-            [case_of(one.cut[cut], one.trial.lists[kind][seed].tolist()) for seed in range(seeds)] for one in asked
-        ]
-        board = Board.of(lists)
-        known = {who: used for who, used in contest.weights.items() if set(used) <= set(board.names)}
+    for cut in sorted({cut for one in tested for cut in one.cut}):
+        asked = [one for one in tested if cut in one.cut]
+        lists = [[one.case_of_cut(cut, kind, seed) for seed in range(seeds)] for one in asked]
+        board = Board.of(lists, [cut] * len(asked))
+        known = {who: used for who, used in contest.weights.items() if set(used.much) <= set(board.names)}
         prefix = f"{name}.last{cut}.{kind}{candidates.NEGATIVES}"
         rows += versus(prefix, {who: board.places(used) for who, used in known.items()})
         rows.append(Row(f"{prefix}.users", float(len(asked)), unit="users"))

@@ -19,6 +19,7 @@ from collab_layer.bench.contestants import contestants
 from collab_layer.bench.data import DataSet, Event
 from collab_layer.bench.report import Row
 from collab_layer.bench.scoring import SHORT, Board, versus
+from collab_layer.stages.few import Weights
 
 CUTS = (1, 3, 10)
 """Newest own things that a history is cut to."""
@@ -93,7 +94,8 @@ def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
     fitting = [one for one in answered if one.trial.fitting]
     tested = [one for one in answered if not one.trial.fitting]
     contest = contestants(fitting, KIND, seeds)
-    board = Board.of([[one.case(KIND, seed) for seed in range(seeds)] for one in tested])
+    held = [one.held for one in tested]
+    board = Board.of([[one.case(KIND, seed) for seed in range(seeds)] for one in tested], held)
     rows = versus(f"{name}.{SHORT}", {who: board.places(used) for who, used in contest.weights.items()})
     rows.append(Row(f"{name}.{SHORT}.gate", float(contest.opened), unit="1 if open"))
     rows.append(Row(f"{name}.{SHORT}.users", float(len(tested)), unit="users"))
@@ -106,12 +108,12 @@ def attacked(name: str, answered: Sequence[Answered], pushed: int, seeds: int) -
     tested = [one for one in answered if not one.trial.fitting and pushed not in one.trial.lists[KIND]]
     if not tested:
         return []
-    weights: Mapping[str, Mapping[str, float]] = contestants(fitting, KIND, seeds).weights
+    weights: Mapping[str, Weights] = contestants(fitting, KIND, seeds).weights
     lists = [
         [case_of(one.raw, [pushed, *one.trial.lists[KIND][seed][1:].tolist()]) for seed in range(seeds)]
         for one in tested
     ]
-    board = Board.of(lists)
+    board = Board.of(lists, [one.held for one in tested])
     rows: list[Row] = []
     for who, used in weights.items():
         figure = metrics.mean(metrics.hits(board.places(used)).mean(axis=1), 0)

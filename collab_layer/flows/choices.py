@@ -22,13 +22,15 @@ from collab_layer.flows.tools import Tools
 from collab_layer.graph import policy
 from collab_layer.graph.adjacency import Kind, pick
 from collab_layer.graph.past import PastIndex
-from collab_layer.graph.reader import Reading, candidates, neighborhood
+from collab_layer.graph.reader import Reading, neighborhood
+from collab_layer.graph.wanted import Wanted, wanted
 from collab_layer.stages import rank as stage
 from collab_layer.stages.curate import curate
+from collab_layer.stages.few import newest_around
 from collab_layer.stages.fit import Case
 from collab_layer.stages.item_edges import item_edges
 from collab_layer.types.entity import Entity
-from collab_layer.types.graph import EdgeMatrix, Edges, ItemEdges
+from collab_layer.types.graph import EdgeMatrix, Edges, ItemEdges, Neighborhood
 
 LEAST_HISTORY = 5
 """Choices an owner must have made for its newest to be a case."""
@@ -48,6 +50,21 @@ class Past:
     held: frozenset[int]
     chosen: int
     before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One choice as a case to fit and to judge on.
+
+    Attributes:
+        whole: With everything its owner held.
+        held: How many things that was.
+        cut: As if it had held its newest few only, for each number asked for that is smaller.
+    """
+
+    whole: Case
+    held: int
+    cut: Sequence[Case] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +88,24 @@ async def choices(tools: Tools, tenant: str, owners: int, *, of: int | None = No
     return await tools.in_thread(_choices, tools, tenant, owners, of, each)
 
 
-async def cases(tools: Tools, tenant: str, found: Choices) -> list[Case]:
-    """Read each choice as of the moment before it, the earliest first."""
+async def cases(tools: Tools, tenant: str, found: Choices, cuts: Sequence[int] = ()) -> list[Seen]:
+    """Read each choice as of the moment before it, the earliest first.
+
+    Args:
+        tools: The layer's parts.
+        tenant: Whose.
+        found: Of `choices`.
+        cuts: Numbers of newest things that the owners are also seen with, as if they held no others.
+    """
     pasts = sorted(found.pasts, key=lambda past: (past.before, past.owner))
-    out: list[Case] = []
+    out: list[Seen] = []
     size = -(-len(pasts) // BLOCKS)
     for begin in range(0, len(pasts), max(size, 1)):
         block = pasts[begin : begin + size]
         edges = await tools.in_thread(_edges, tools, tenant, block[0].before)
         for start in range(0, len(block), PAGE):
             part = block[start : start + PAGE]
-            out += await tools.in_thread(_cases, tools, tenant, part, found.order, edges)
+            out += await tools.in_thread(_cases, tools, tenant, part, found.order, edges, cuts)
     return out
 
 
@@ -98,6 +122,8 @@ def _choices(tools: Tools, tenant: str, owners: int, of: int | None, each: int) 
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection)
         known = index.owners()
+        counted = index.degree(known)  # 0 where it never was
+        known = known[(counted >= LEAST_HISTORY) | (counted == 0)]  # the others would be drawn in vain
         some = known[np.linspace(0, len(known) - 1, min(owners, len(known))).astype(np.int64)] if len(known) else known
         read = some if of is None else np.union1d(some, [of])
         packed = tools.store.adjacency.edges(connection, tenant, read.tolist())
@@ -120,11 +146,16 @@ def _things(tools: Tools, tenant: str, edges: Edges) -> Edges:
 
 
 def _cases(
-    tools: Tools, tenant: str, pasts: Sequence[Past], order: Sequence[tuple[int, int]], edges: ItemEdges | EdgeMatrix
-) -> list[Case]:
+    tools: Tools,
+    tenant: str,
+    pasts: Sequence[Past],
+    order: Sequence[tuple[int, int]],
+    edges: ItemEdges | EdgeMatrix,
+    cuts: Sequence[int],
+) -> list[Seen]:
     index, now = tools.store.index(tenant), tools.now()
     count = {thing: count for count, thing in order}
-    out: list[Case] = []
+    out: list[Seen] = []
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection)
         minimum = policy.sharing(connection, tenant).min_contributors
@@ -136,12 +167,18 @@ def _cases(
             seen = tools.store.audience(connection, tenant, entity, past.owner, None, now)
             then = PastIndex(index, past.before)
             reading = Reading(connection, tenant, then, tools.store.adjacency, seen, past.before, past.before, minimum)
-            chosen = curate(
-                neighborhood(reading, past.owner), tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",)
-            )
-            laid = candidates(reading, past.owner, np.array([past.chosen, *others], np.int64), chosen)
-            laid = replace(laid, edges=edges.into(laid.ids, laid.own.ids))
-            out.append(Case(stage.features(laid, min_contributors=minimum), 0))
+            hood = neighborhood(reading, past.owner)
+            read = wanted(reading, past.owner, np.array([past.chosen, *others], np.int64))
+
+            def case(hood: Neighborhood, read: Wanted, reading: Reading = reading) -> Case:
+                chosen = curate(hood, tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",))
+                laid = read.beside(chosen)
+                laid = replace(laid, edges=edges.into(laid.ids, laid.own.ids))
+                return Case(stage.features(laid, min_contributors=minimum), 0)
+
+            held = len(read.own)
+            fewer = [case(newest_around(hood, cut), read.newest(cut)) for cut in cuts if cut < held]
+            out.append(Seen(case(hood, read), held, fewer))
     return out
 
 
@@ -159,4 +196,4 @@ def _like(past: Past, order: Sequence[tuple[int, int]], popularity: int) -> list
     return found
 
 
-__all__ = ["Choices", "Past", "cases", "choices"]
+__all__ = ["Choices", "Past", "Seen", "cases", "choices"]

@@ -13,11 +13,12 @@ import numpy as np
 
 from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import gate, served
-from collab_layer.flows.choices import cases, choices
+from collab_layer.flows.choices import Seen, cases, choices
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import names, rankings
 from collab_layer.graph.rankings import Served
-from collab_layer.stages.fit import Case, chance, fit_gated
+from collab_layer.stages.few import CUTS
+from collab_layer.stages.fit import chance, fit_gated
 from collab_layer.stages.rank import OWN
 from collab_layer.types.entity import Entity
 from collab_layer.types.lift import Compared, Gate, Lift
@@ -32,11 +33,16 @@ WIDE = 1.96
 async def refit(tools: Tools, tenant: str, owners: int) -> Gate:
     """Fit on the newest choice of up to `owners` owners and keep what comes out; shut if there are too few.
 
-    For whom neighbours are muted is decided anew as well.
+    Each choice is seen with all that its owner held, and as if it had held its newest one or three
+    things only: the weights of who holds little are fitted on the latter. For whom neighbours are
+    muted is decided anew as well.
     """
     found = await choices(tools, tenant, owners)
-    fitted = gate.of(await tools.in_thread(fit_gated, await cases(tools, tenant, found)))
-    await tools.in_thread(gate.keep, tools, tenant, fitted)
+    seen = await cases(tools, tenant, found, CUTS)
+    much = await tools.in_thread(fit_gated, [one.whole for one in seen])
+    cut = [(case, at) for at, one in enumerate(seen) for case in one.cut]
+    few = await tools.in_thread(fit_gated, [case for case, _ in cut], groups=[at for _, at in cut])
+    await tools.in_thread(gate.keep, tools, tenant, gate.of(much, few))
     await judge(tools, tenant)
     return await tools.in_thread(_gate, tools, tenant)
 
@@ -70,10 +76,11 @@ async def lift(tools: Tools, scope: Scope, entity: Entity | None) -> Lift:
     )
 
 
-def _replayed(past: Sequence[Case], used: Gate) -> Compared:
-    own = {name: weight for name, weight in used.weights.items() if name in OWN}
-    alone = np.array([chance(case, own) for case in past])
-    together = np.array([chance(case, used.weights) for case in past])
+def _replayed(past: Sequence[Seen], used: Gate) -> Compared:
+    weights = [gate.for_all(used).at(one.held) for one in past]
+    own = [{name: weight for name, weight in mine.items() if name in OWN} for mine in weights]
+    alone = np.array([chance(one.whole, mine) for one, mine in zip(past, own, strict=True)])
+    together = np.array([chance(one.whole, mine) for one, mine in zip(past, weights, strict=True)])
     change = together - alone
     count = len(change)
     mean = float(change.mean()) if count else 0.0

@@ -14,6 +14,7 @@ from collab_layer.flows.tools import Tools
 from collab_layer.graph import rankings
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import settings
+from collab_layer.stages.few import Weights
 from collab_layer.stages.fit import MIN_CASES, Fitted
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, held_back
 from collab_layer.types.lift import Gate
@@ -40,14 +41,32 @@ def untested(cases: int = 0) -> Gate:
     return Gate(state="untested", weights=weights, version=version_of(weights), cases=cases)
 
 
-def of(fitted: Fitted) -> Gate:
-    """What a fit says; too few cases say nothing."""
-    if fitted.cases < MIN_CASES:
-        return untested(fitted.cases)
-    weights = fitted.weights if fitted.open else held_back(fitted.weights)
-    state = "open" if fitted.open else "shut"
-    version = version_of(weights)
-    return Gate(state=state, weights=weights, version=version, gain=fitted.gain, low=fitted.low, cases=fitted.cases)
+def of(much: Fitted, few: Fitted) -> Gate:
+    """What two fits say, on whole histories and on cut ones; too few cases say nothing."""
+    if much.cases < MIN_CASES:
+        return untested(much.cases)
+    weights = _counting(much)
+    short = _counting(few) if few.cases >= MIN_CASES else None
+    return Gate(
+        state="open" if much.open or few.open else "shut",
+        weights=weights,
+        few=short,
+        version=version_of(weights, short),
+        gain=much.gain,
+        low=much.low,
+        few_gain=few.gain,
+        few_low=few.low,
+        cases=much.cases,
+    )
+
+
+def for_all(gate: Gate) -> Weights:
+    """The weights of a gate, for owners of any number of things."""
+    return Weights(gate.weights, gate.few)
+
+
+def _counting(fitted: Fitted) -> dict[str, float]:
+    return fitted.weights if fitted.open else held_back(fitted.weights)
 
 
 def chosen(weights: Mapping[str, float] | None) -> Gate:
@@ -72,9 +91,10 @@ def keep(tools: Tools, tenant: str, gate: Gate) -> None:
         upsert(connection, settings, [row], update=("value",))
 
 
-def version_of(weights: Mapping[str, float]) -> str:
+def version_of(weights: Mapping[str, float], few: Mapping[str, float] | None = None) -> str:
     """Eight hexadecimal digits that stand for these weights."""
-    return hashlib.sha256(json.dumps(dict(sorted(weights.items()))).encode()).hexdigest()[:8]
+    said = [dict(sorted(each.items())) for each in (weights, few) if each is not None]
+    return hashlib.sha256("".join(map(json.dumps, said)).encode()).hexdigest()[:8]
 
 
-__all__ = ["chosen", "keep", "load", "of", "untested"]
+__all__ = ["chosen", "for_all", "keep", "load", "of", "untested"]

@@ -22,7 +22,8 @@ from collab_layer.flows.tools import Tools
 from collab_layer.graph import names
 from collab_layer.graph.cards import card_id, texts
 from collab_layer.graph.policy import NOBODY
-from collab_layer.graph.reader import Reading, candidates, holding_id, neighborhood
+from collab_layer.graph.reader import Reading, holding_id, neighborhood
+from collab_layer.graph.wanted import wanted as read_wanted
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import rank as stage
 from collab_layer.stages.curate import curate
@@ -106,8 +107,9 @@ def _rank(
         if scope.as_of is None and opened.focus != NOBODY and reading.index.is_owner(np.array([opened.focus]))[0]:
             asked = "\0".join([instruction or "", *sorted(map(str, wanted))])
             arm = served.way(tools, reading.connection, reading.tenant, (opened.focus, entity), asked, used)
-        alone = {name: weight for name, weight in used.weights.items() if name in stage.OWN}
-        orders = [stage.rank(columns, {**weights, "instruction": 1.0}) for weights in (used.weights, alone)]
+        mine = gate.for_all(used).at(len(laid.own))
+        alone = {name: weight for name, weight in mine.items() if name in stage.OWN}
+        orders = [stage.rank(columns, {**weights, "instruction": 1.0}) for weights in (mine, alone)]
         shown, other = reversed(orders) if arm.alone else orders
         if arm.alone:
             laid, columns = _alone(laid), {n: c for n, c in columns.items() if n not in stage.SHARED}
@@ -121,7 +123,8 @@ def _rank(
             by_entity.get(one) or Ranked(entity=one, score=floor, rationale=nothing)
             for one in _ordered(wanted, known, shown)
         ),
-        weights=alone if arm.alone else used.weights,
+        weights=alone if arm.alone else mine,
+        holds=len(laid.own),
         gate=used,
         arm=arm.arm,
         as_of=scope.as_of,
@@ -138,7 +141,7 @@ def _ordered(wanted: Sequence[Entity], known: Sequence[Entity], scores: Floats) 
 
 def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, chosen: Selection) -> Candidates:
     """What ranking looks at, with the edges between things."""
-    laid = candidates(reading, focus, ids, chosen)
+    laid = read_wanted(reading, focus, ids).beside(chosen)
     return replace(laid, edges=tools.store.related.into(reading, laid.ids, laid.own.ids))
 
 

@@ -1,7 +1,7 @@
 """What one reader may see around one entity, as columns.
 
 In:   a `Reading`: one snapshot, one tenant, one audience, one moment.
-Out:  `Neighborhood`, `Corpus`, `Candidates`, `Snippet`s, all cut to the audience before
+Out:  `Neighborhood`, `Corpus`, `Snippet`s, all cut to the audience before
       anything is counted: an owner who shared nothing moves no number here.
 """
 
@@ -20,7 +20,6 @@ from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.postings import Holding
 from collab_layer.types.graph import (
     Bools,
-    Candidates,
     Corpus,
     Edges,
     Floats,
@@ -32,7 +31,6 @@ from collab_layer.types.graph import (
     Selection,
     Snippet,
     Vectors,
-    places_in,
 )
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
@@ -148,7 +146,7 @@ def neighborhood(
     )
     members = _members(reading, [around[group] for group in groups.tolist()], focus)
     near = _vector_of(reading, focus)
-    joined = _join(holders)
+    joined = join(holders)
     holding, row_of_pair = _distinct(joined.ids)
     named = np.union1d(holding, members) if len(members) else holding
     peers, likeness = _peers(reading, near if near is not None else query_vector, focus, named)
@@ -280,40 +278,6 @@ def corpus(
     )
 
 
-def candidates(reading: Reading, focus: int, wanted: Ids, selection: Selection) -> Candidates:
-    """Everything ranking looks at: own holdings, the curated owners, who of them holds what."""
-    own = reading.edges([focus])[focus].pick(Kind.INTERACTED)
-    neighbors = selection.ids[selection.is_owner]
-    weight = selection.scores[selection.is_owner]
-    around = reading.edges(wanted.tolist())
-    parts = [around[thing].pick(Kind.HELD_BY) for thing in wanted.tolist()]
-    row = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    holders = _join(parts)
-    seen = reading.visible(holders.ids)
-    row, holders = row[seen], holders.take(seen)
-    others = holders.ids != focus
-    order = np.argsort(neighbors)
-    at, held = places_in(neighbors[order], holders.ids)
-    total = float(weight.sum())
-    return Candidates(
-        ids=wanted,
-        own=own,
-        own_vectors=reading.index.centroids(own.ids),
-        candidate_vectors=reading.index.centroids(wanted),
-        neighbors=neighbors,
-        neighbor_weight=weight / total if total > 0 else weight,
-        neighbor_level=selection.level[selection.is_owner],
-        hold_neighbor=order[at[held]].astype(np.int32),
-        hold_candidate=row[held].astype(np.int32),
-        hold_weight=holders.weight[held],
-        popularity=reading.counted_each(holders.ids[others], row[others], len(wanted)),
-        owners_visible=reading.owners_visible(),
-    )
-
-
-# -- parts -----------------------------------------------------------------------------
-
-
 def _with_seeds(own: Edges, seeds: Sequence[int], now: int) -> Edges:
     fresh = np.array([seed for seed in dict.fromkeys(seeds) if seed not in set(own.ids.tolist())], np.int64)
     if not len(fresh):
@@ -409,7 +373,8 @@ def _spread(ids: Ids, at: Ids, values: Floats) -> Floats:
     return out
 
 
-def _join(parts: Sequence[Edges]) -> Edges:
+def join(parts: Sequence[Edges]) -> Edges:
+    """All of them in one, in the order given."""
     if not parts:
         return Edges.empty()
     return Edges(

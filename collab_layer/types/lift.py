@@ -13,13 +13,18 @@ class Gate(Value):
     """The weights that ranking uses in a tenant, and why.
 
     Attributes:
-        state: `open`: neighbours paid on past choices. `shut`: they did not, and only decide between
-            candidates that own memory cannot tell apart. `untested`: too few past choices;
-            shut, with the own weights that were measured on public sets. `set`: the operator chose the weights.
-        weights: Of each feature, finite and >= 0.
+        state: `open`: neighbours paid on past choices, for who holds much or for who holds little.
+            `shut`: they did not, and only decide between candidates that own memory cannot tell apart.
+            `untested`: too few past choices; shut, with the own weights that were measured on public
+            sets. `set`: the operator chose the weights.
+        weights: Of each feature, finite and >= 0, for who holds much.
+        few: The same for who holds nothing or little; None: `weights` for everybody. With n things the
+            first count `n^2 / (n^2 + 100)`, the second the rest; `Ranking.weights` says what came of it.
         version: Changes whenever the weights do.
         gain: Difference in hits at 1 that neighbours made on past choices that were held out.
         low: Lower 95 % bound of `gain`; the gate opens if it is above 0.
+        few_gain, few_low: The same on those choices seen as if the owner had held its newest one or
+            three things; neighbours count in `few` if the bound is above 0, whatever `low` is.
         cases: How many past choices it rests on.
         muted: Whether the whole tenant is served without neighbours for now: rankings went better
             without them.
@@ -27,9 +32,12 @@ class Gate(Value):
 
     state: Literal["open", "shut", "untested", "set"]
     weights: dict[str, float]
+    few: dict[str, float] | None = None
     version: str
     gain: float = 0.0
     low: float = 0.0
+    few_gain: float = 0.0
+    few_low: float = 0.0
     cases: int = 0
     muted: bool = False
 

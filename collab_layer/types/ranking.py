@@ -37,7 +37,9 @@ class Ranking(Value):
     Attributes:
         entity: For whom.
         items: Every candidate once.
-        weights: What each feature counted; the own ones alone where `arm` is not `neighbours`.
+        weights: What each feature counted, for an owner that holds so much; the own ones alone where
+            `arm` is not `neighbours`.
+        holds: Things the entity holds, which the weights are mixed by; see `Gate.few`.
         gate: Whether neighbours count in this tenant, why, and the version of the weights.
         arm: `neighbours`: by these weights. `holdout`: by own memory alone, as a small share is drawn
             by lot to compare with. `muted`: by own memory alone, since neighbours did harm here.
@@ -51,6 +53,7 @@ class Ranking(Value):
     entity: Entity
     items: tuple[Ranked, ...]
     weights: dict[str, float] = Field(default_factory=dict)
+    holds: int = 0
     gate: Gate | None = None
     arm: Arm = "neighbours"
     degraded: tuple[str, ...] = ()

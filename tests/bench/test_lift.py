@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,9 +146,9 @@ def test_sharing_that_does_not_help_is_kept_shut_and_harms_nobody():
 
 def test_isolated_memory_uses_own_features_only():
     weights = contestants.contestants(synthetic(100, sharing_helps=True)[::2], "pop", 2).weights
-    assert set(weights["isolated"]) == set(OWN)
-    assert weights["isolated"]["own_centroid"] > 0.3
-    assert weights["default"] == dict(DEFAULT_WEIGHTS)
+    assert set(weights["isolated"].much) == set(OWN)
+    assert weights["isolated"].much["own_centroid"] > 0.3
+    assert weights["default"].much == DEFAULT_WEIGHTS
 
 
 def test_weights_do_not_depend_on_the_trials_that_are_scored():
@@ -194,19 +195,40 @@ def test_the_layer_fits_its_own_gate_before_the_first_scored_trial_and_never_for
         assert all((one.gate is None) == one.trial.fitting for one in answered)
 
 
-def test_a_guest_holds_only_the_newest_things_of_its_user_and_lets_nobody_read_it(sequences):
+@pytest.mark.parametrize("fitting", [True, False])
+def test_a_guest_holds_only_the_newest_things_of_its_user_and_lets_nobody_read_it(sequences, fitting):
     ledger, answered = asked(sequences, wanted=Wanted(rules=(), cuts=(1, 3), guests=5))
-    guests = [one for one in answered if one.cut]
+    guests = [one for one in answered if one.cut and one.trial.fitting == fitting]
     assert len(guests) == 5
     for one in guests:
         held = [event.item for event in load(sequences).histories[one.trial.user]]
         before = held[: held.index(one.trial.target)]
         for cut in (1, 3):
-            name = f"user:{one.trial.user}-last{cut}"
+            name = f"user:{one.trial.user}-last{cut}{'-fitting' * fitting}"
             told = [str(event.target) for event in ledger.told if str(event.actor) == name]
             assert told == [f"item:{item}" for item in before[-cut:]]
             assert name in ledger.closed
             assert set(one.cut[cut]) == set(one.trial.short().union)
+
+
+def test_those_who_hold_little_are_ranked_by_what_helped_where_little_was_known():
+    answered = [
+        replace(one, held=50, cut={cut: dict(enumerate(table)) for cut in (1, 3)})
+        for one, table in zip(synthetic(300, sharing_helps=False), tables(300, "evidence"), strict=True)
+    ]
+    rows = by_name(scoring.score("x", answered, 2))
+    assert rows["x.pop9.gate"].value == 0.0
+    assert rows["x.pop9.few.gate"].value == 1.0
+    assert rows["x.last1.pop9.ours.lift"].low > 0.2
+    assert rows["x.pop9.ours.h1"].value == pytest.approx(rows["x.pop9.isolated.h1"].value, abs=0.03)
+
+
+def tables(count: int, helps: str) -> list[np.ndarray]:
+    """Raw features of ten candidates in which the right one, the first, stands out by one feature."""
+    random = np.random.default_rng(1)
+    found = random.normal(size=(count, 10, len(scoring.FEATURES)))
+    found[:, 0, scoring.FEATURES.index(helps)] += 2.0
+    return list(found)
 
 
 def test_other_rules_are_put_in_use_and_taken_back(sequences):

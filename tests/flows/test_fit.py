@@ -7,6 +7,7 @@ import pytest
 
 from collab_layer.config import Settings
 from collab_layer.errors import NotPermittedError, UnknownIdError
+from collab_layer.stages.few import Weights
 from collab_layer.stages.rank import OWN, SHARED
 from collab_layer.sync import CollabLayer
 from collab_layer.types.interaction import Interaction
@@ -40,7 +41,30 @@ def test_the_gate_opens_where_neighbours_foretell_choices(layer, clock):
     assert sum(found.weights[name] for name in SHARED) > 0.3
     ranking = layer.rank("user:0", ["item:1", "item:3"])
     assert ranking.gate == found
-    assert ranking.weights == found.weights
+    assert ranking.holds == 10
+    assert ranking.weights == pytest.approx(Weights(found.weights, found.few).at(10))
+
+
+def test_who_holds_little_is_ranked_by_weights_that_paid_where_little_was_known(layer, clock):
+    tell(layer, clock)
+    found = layer.refit()
+    assert found.few is not None
+    assert 0 < found.few_low < found.few_gain
+    layer.observe("user:new", "item:2", verb="liked")
+    layer.drain()
+    ranking = layer.rank("user:new", ["item:1", "item:4"])
+    assert ranking.holds == 1
+    assert ranking.weights == pytest.approx(found.few, rel=0.02, abs=0.02)
+    assert str(ranking.entities[0]) == "item:4"
+    assert layer.rank("user:nobody", ["item:1"]).weights == pytest.approx(found.few)
+
+
+def test_owners_of_few_things_do_not_crowd_out_those_whose_choices_can_be_learned_from(layer, clock):
+    tell(layer, clock)
+    for at in range(400):
+        layer.observe(f"user:small{at}", f"item:{at % 40}", verb="liked")
+    layer.drain()
+    assert layer.refit().cases > 20
 
 
 def test_it_stays_shut_where_they_do_not(layer, clock):

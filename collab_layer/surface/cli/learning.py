@@ -48,7 +48,8 @@ def refit(ctx: typer.Context, as_json: Json = False) -> None:
         return emit(found)
     sys.stdout.write(
         f"The gate is {found.state}: on {found.cases} past choices neighbours gained {found.gain:+.3f} "
-        f"(at least {found.low:+.3f}). Weights {found.version}.\n"
+        f"(at least {found.low:+.3f}), and {found.few_gain:+.3f} (at least {found.few_low:+.3f}) "
+        f"as if little had been known. Weights {found.version}.\n"
     )
     return None
 
