@@ -137,11 +137,11 @@ class InjectionLog:
         if now < self._pruned.get(tenant, -DAY) + PRUNE_EVERY:
             return
         self._pruned[tenant] = now
-        for prune, since in ((injections.prune, self.since(now)), (rankings.prune, self.rankings_since(now))):
+        for kept, since in ((injections.LOG, self.since(now)), (rankings.LOG, self.rankings_since(now))):
             more = PRUNE_MOST
             while more == PRUNE_MOST:
                 with self._database.write() as connection:
-                    more = prune(connection, tenant, since, PRUNE_MOST)
+                    more = kept.prune(connection, tenant, since, PRUNE_MOST)
 
     def _soon(self, after_s: float) -> None:
         if self._timer is None and not self._closed:

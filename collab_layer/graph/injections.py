@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select
 
+from collab_layer.graph.aging import Log
 from collab_layer.graph.among import among, pages
 from collab_layer.graph.derived import ERASED, FORGOTTEN
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id, number_of, pair_of
 from collab_layer.graph.tables import cards, derived, edges, foreign_facets, injected, injections, interactions
 
+LOG = Log(injections, injected.c.injection)
 _CHUNK = 400
 
 
@@ -151,21 +153,4 @@ def drop_reader(connection: Connection, tenant: str, entity: int) -> None:
     n = injections.c
     for column in (n.entity, n.principal):
         query = select(n.id).where(n.tenant == tenant, column == entity)
-        _drop(connection, tenant, list(connection.execute(query).scalars()))
-
-
-def prune(connection: Connection, tenant: str, before: int, most: int) -> int:
-    """Remove the oldest answers from before a moment, at most so many; how many."""
-    n = injections.c
-    query = select(n.id).where(n.tenant == tenant, n.at < before).order_by(n.at).limit(most)
-    ids = list(connection.execute(query).scalars())
-    _drop(connection, tenant, ids)
-    return len(ids)
-
-
-def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
-    for part in pages(ids):
-        items = (injected.c.tenant == tenant) & among(connection, injected.c.injection, part)
-        connection.execute(delete(injected).where(items))
-        answers = (injections.c.tenant == tenant) & among(connection, injections.c.id, part)
-        connection.execute(delete(injections).where(answers))
+        LOG.drop(connection, tenant, list(connection.execute(query).scalars()))

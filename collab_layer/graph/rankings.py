@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
 
+from collab_layer.graph.aging import Log
 from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
@@ -19,6 +20,7 @@ from collab_layer.graph.tables import interactions, offered, rankings, verdicts
 
 TENANT = 0
 """Stands for the tenant as a whole among owners; no entity has this id."""
+LOG = Log(rankings, offered.c.ranking)
 NEWEST = 20_000
 """Rankings that are looked at, at most: the newest."""
 
@@ -132,7 +134,7 @@ def drop(connection: Connection, tenant: str, entity: int) -> None:
     """Forget what an entity was served, and where it was offered itself."""
     r, v = rankings.c, verdicts.c
     ids = connection.execute(select(r.id).where(r.tenant == tenant, r.entity == entity)).scalars()
-    _drop(connection, tenant, list(ids))
+    LOG.drop(connection, tenant, list(ids))
     drop_offered(connection, tenant, [entity])
     connection.execute(delete(verdicts).where(v.tenant == tenant, v.entity == entity))
 
@@ -144,24 +146,8 @@ def drop_offered(connection: Connection, tenant: str, things: Sequence[int]) -> 
         connection.execute(delete(offered).where(mine))
 
 
-def prune(connection: Connection, tenant: str, before: int, most: int) -> int:
-    """Remove the oldest rankings from before a moment, at most so many; how many."""
-    r = rankings.c
-    query = select(r.id).where(r.tenant == tenant, r.at < before).order_by(r.at).limit(most)
-    ids = list(connection.execute(query).scalars())
-    _drop(connection, tenant, ids)
-    return len(ids)
-
-
-def _drop(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
-    for part in pages(ids):
-        things = (offered.c.tenant == tenant) & among(connection, offered.c.ranking, part)
-        connection.execute(delete(offered).where(things))
-        heads = (rankings.c.tenant == tenant) & among(connection, rankings.c.id, part)
-        connection.execute(delete(rankings).where(heads))
-
-
 __all__ = [
+    "LOG",
     "TENANT",
     "Row",
     "Served",
@@ -171,7 +157,6 @@ __all__ = [
     "drop",
     "drop_offered",
     "muted",
-    "prune",
     "served",
     "verdicts_of",
 ]
