@@ -43,14 +43,8 @@ async def refit(tools: Tools, tenant: str, owners: int) -> Gate:
     cut = [(case, at) for at, one in enumerate(seen) for case in one.cut]
     few = await tools.in_thread(fit_gated, [case for case, _ in cut], groups=[at for _, at in cut])
     await tools.in_thread(gate.keep, tools, tenant, gate.of(much, few))
-    await judge(tools, tenant)
+    await tools.in_thread(served.judge, tools, tenant)
     return await tools.in_thread(_gate, tools, tenant)
-
-
-async def judge(tools: Tools, tenant: str) -> int:
-    """Decide anew for whom neighbours are muted, by what was served; how many owners are."""
-    await tools.in_thread(tools.log.flush)
-    return await tools.in_thread(served.judge, tools, tenant)
 
 
 async def lift(tools: Tools, scope: Scope, entity: Entity | None) -> Lift:
@@ -117,4 +111,4 @@ def _id(tools: Tools, tenant: str, entity: Entity) -> int:
     return found[str(entity)]
 
 
-__all__ = ["judge", "lift", "refit"]
+__all__ = ["lift", "refit"]

@@ -132,16 +132,17 @@ class InjectionLog:
         except StoreError as error:
             log.error("%d answers are missing in the injection log: %s", len(self._queue), error)
 
-    def prune(self, tenant: str, now: int) -> None:
-        """Once an hour, remove what is kept long enough. Blocking."""
+    def prune(self, tenant: str, now: int) -> bool:
+        """Once an hour, remove what is kept long enough; whether it was time. Blocking."""
         if now < self._pruned.get(tenant, -DAY) + PRUNE_EVERY:
-            return
+            return False
         self._pruned[tenant] = now
         for kept, since in ((injections.LOG, self.since(now)), (rankings.LOG, self.rankings_since(now))):
             more = PRUNE_MOST
             while more == PRUNE_MOST:
                 with self._database.write() as connection:
                     more = kept.prune(connection, tenant, since, PRUNE_MOST)
+        return True
 
     def _soon(self, after_s: float) -> None:
         if self._timer is None and not self._closed:

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from collab_layer.errors import CollabError, LayerClosedError
-from collab_layer.flows import fit, gate
+from collab_layer.flows import fit, gate, served
 from collab_layer.flows.rebuild import rebuild
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import item_edges, present
@@ -104,7 +104,7 @@ async def _learn(tools: Tools, tenant: str, token: int) -> None:
     try:
         await rebuild(tools, tenant)
         if await tools.in_thread(_state, tools, tenant) == "set":  # what the operator chose stays
-            await fit.judge(tools, tenant)
+            await tools.in_thread(served.judge, tools, tenant)
         else:
             await fit.refit(tools, tenant, OWNERS)
     except (asyncio.CancelledError, CollabError):

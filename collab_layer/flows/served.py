@@ -99,11 +99,18 @@ def both_orders(served: Sequence[Served]) -> Compared | None:
     return _compared(experiment.paired(*counts), (both + lost) / cases, (both + won) / cases, cases, cases)
 
 
+def look_back(tools: Tools, tenant: str) -> None:
+    """Once an hour, drop what was served too long ago and decide anew for whom neighbours are muted. Blocking."""
+    if tools.log.prune(tenant, tools.now()):
+        judge(tools, tenant)
+
+
 def judge(tools: Tools, tenant: str) -> int:
-    """Decide anew for whom neighbours are muted; how many owners are.
+    """Decide anew for whom neighbours are muted; how many owners are. Blocking.
 
     Nothing is decided if something was erased meanwhile: the next turn does.
     """
+    tools.log.flush()
     with tools.store.database.read() as connection:
         generation, _ = upkeep.fence(connection, tenant)
         before = rankings.verdicts_of(connection, tenant)
@@ -173,4 +180,4 @@ def _compared(found: Difference, alone: float, together: float, alone_cases: int
     )
 
 
-__all__ = ["PLAIN", "Way", "both_orders", "compared", "judge", "of", "way"]
+__all__ = ["PLAIN", "Way", "both_orders", "compared", "judge", "look_back", "of", "way"]

@@ -20,6 +20,7 @@ from collab_layer.flows.deliver import deliver
 from collab_layer.flows.learning import Learning
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.rounds import Rounds
+from collab_layer.flows.served import look_back
 from collab_layer.flows.share import lapse
 from collab_layer.flows.spread import spread
 from collab_layer.flows.tools import Tools
@@ -104,7 +105,7 @@ async def drain(tools: Tools, tenant: str) -> int:
     while await _deliver(tools, tenant, whole=whole):
         whole = False
     await sources.erase(tools, tenant)
-    await tools.in_thread(tools.log.prune, tenant, tools.now())
+    await tools.in_thread(look_back, tools, tenant)
     await tools.in_thread(scrub.scrub, tools)
     while await attest.settle(tools, tenant):
         pass
@@ -186,7 +187,7 @@ class _Shift:
             name = served[(self.begin + looked) % len(served)]
             busy |= await sources.erase(tools, name) > 0
             busy |= await attest.settle(tools, name) > 0
-            await tools.in_thread(tools.log.prune, name, tools.now())
+            await tools.in_thread(look_back, tools, name)
             busy |= await tools.in_thread(passing.reread, tools, name) > 0
             busy |= await self.nightly.turn(tools, name)
             self.rounds.turn(tools, name)

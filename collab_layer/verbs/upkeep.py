@@ -29,7 +29,10 @@ class Upkeep(View):
     """Work behind the reads."""
 
     async def drain(self) -> int:
-        """Wait until all pending work of this tenant is done; how many interactions this call settled."""
+        """Wait until all pending work of this tenant is done; how many interactions this call settled.
+
+        Now and then it also decides anew for whom neighbours are muted, as a worker does.
+        """
         return await work.drain(self._alive(), self.tenant)
 
     async def work(self, until: asyncio.Event | None = None) -> None:

@@ -115,6 +115,25 @@ def test_a_mute_ends_when_what_it_rests_on_is_no_longer_kept(database_url, clock
         assert not layer.lift("user:0").muted
 
 
+def test_without_a_worker_and_under_weights_that_were_set_drain_decides_whom_neighbours_hurt(database_url, clock):
+    with opened(database_url, clock, ranking_days=30) as layer:
+        crowd(layer, clock)
+        weights = layer.rank("user:0", ["item:0"]).weights
+        layer.set_weights(weights)
+        for turn in range(14):
+            assert ask(layer, clock, 0, turn, follows=False).gate.state == "set"
+            ask(layer, clock, 2, turn)
+        assert not layer.lift("user:0").muted
+        layer.drain()
+        assert layer.lift("user:0").muted
+        assert not layer.lift("user:2").muted
+        assert ask(layer, clock, 0, 99).weights.keys() <= set(OWN)
+        clock.advance(days=31)
+        layer.drain()
+        assert not layer.lift("user:0").muted, "what it rested on is gone"
+        assert layer.rank("user:0", ["item:0"]).gate.weights == weights, "the operator's word stays"
+
+
 def test_a_tenant_that_neighbours_hurt_is_muted_as_a_whole(database_url, clock):
     with opened(database_url, clock) as layer:
         crowd(layer, clock)
