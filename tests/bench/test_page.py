@@ -70,7 +70,7 @@ class Boxes(HTMLParser):
         held = {name: value or "" for name, value in attrs}
         if tag == "svg":
             self.drawings.append({"label": held["aria-label"], "box": held["viewbox"], "bars": [], "dots": []})
-        elif tag == "line" and "stroke-dasharray" not in held:
+        elif tag == "line" and held.get("class") != "zero":
             self.drawings[-1]["bars"].append((float(held["x1"]), float(held["x2"]), float(held["y1"])))
         elif tag == "circle":
             self.drawings[-1]["dots"].append((float(held["cx"]), float(held["cy"])))
@@ -144,6 +144,30 @@ def test_a_page_needs_no_network(tmp_path: Path) -> None:
     addresses = set(re.findall(r"https?://[^\s\"'<]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg"}  # the name of a format; nothing is fetched from it
     assert "default-src 'none'" in text
+
+
+def test_every_colour_can_be_read_by_day_and_by_night(tmp_path: Path) -> None:
+    text = page([load_run(run_file(tmp_path, Row("a.lift", 0.5, 0.4, 0.6)))])
+    styles = text[text.index("<style>") : text.index("</style>")]
+    themes = [dict(re.findall(r"--(\w+): (#\w{6});", part)) for part in styles.split("prefers-color-scheme: dark")]
+    assert len(themes) == 2
+    assert themes[0].keys() == themes[1].keys()
+    for theme in themes:
+        for name, least in {"ink": 7.0, "miss": 4.5, "met": 4.5, "mark": 3.0, "zero": 3.0}.items():
+            assert contrast(theme[name], theme["paper"]) >= least, name
+    assert not re.findall(r"#\w{3,6}\b", text[text.index("</style>") :]), "no colour that knows one theme only"
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    dark, bright = sorted((light(one), light(other)))
+    return (bright + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"command": "x", "rows": []}', '"text"', ""])
