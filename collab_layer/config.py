@@ -75,6 +75,8 @@ class Settings(BaseSettings):
 
     Attributes:
         rules: Name of a curation preset, or the path of a JSON rule file.
+        embedder: Texts to vectors, by name: `hashing`, `onnx:DIR`, or a plugin's. None takes the first
+            store's own, else `hashing`.
         threads: Threads for database and numeric work, 1 to 64.
         durable: Also survive a power loss: every commit waits for the disk (SQLite).
         worker: Run an embedded worker; switch it off where `collab worker` runs.
@@ -110,6 +112,7 @@ class Settings(BaseSettings):
     )
 
     rules: str = "overlap"
+    embedder: str | None = None
     threads: int = Field(default=4, ge=1, le=64)
     durable: bool = False
     worker: bool = True

@@ -23,7 +23,7 @@ from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.tools import Tools
 from collab_layer.graph.store import GraphStore
-from collab_layer.plugins.manager import Plugins, load
+from collab_layer.plugins.manager import DEFAULT_EMBEDDER, Plugins, load
 from collab_layer.plugins.specs import FeatureSpec
 from collab_layer.ports.backend import MemoryBackend
 from collab_layer.ports.clock import Clock, system_clock
@@ -40,8 +40,6 @@ from collab_layer.verbs.governing import Governing
 from collab_layer.verbs.reading import Reading
 from collab_layer.verbs.upkeep import Upkeep
 from collab_layer.verbs.writing import Writing
-
-DEFAULT_EMBEDDER = "hashing"
 
 
 class AsyncCollabLayer(Writing, Reading, Consenting, Governing, Upkeep):
@@ -73,8 +71,8 @@ class AsyncCollabLayer(Writing, Reading, Consenting, Governing, Upkeep):
             backends: Stores to read memories from; more can be attached later.
             sharing: The tenant's default policy. None keeps what is recorded; a new
                 tenant is private.
-            embedder: Texts to vectors. None takes the first backend's own, else the
-                built-in hashing embedder.
+            embedder: Texts to vectors. None takes the one that `settings.embedder` names, else the
+                first backend's own, else the built-in hashing embedder.
             memory_model: The light model that writes rules, facets and updates: as it is, or by
                 name, such as `openai:gpt-4o-mini`. None takes the name in `settings.memory`;
                 where there is none either, the rules do its work. The rest of `settings.memory`
@@ -161,11 +159,12 @@ async def _compose(
     clock: Clock,
 ) -> Core:
     plugins = load(settings.disabled_plugins)
-    own = embedder is None
-    used = plugins.embedders[DEFAULT_EMBEDDER].open() if embedder is None else embedder
-    book = _rule_book(plugins, settings)
     loop = asyncio.get_running_loop()
-    # In a thread: the client of a model takes a second or two to import.
+    own = embedder is None and settings.embedder is None
+    named = settings.embedder or DEFAULT_EMBEDDER
+    # In threads: weights, and the client of a model, take a second or two to load.
+    used = await loop.run_in_executor(threads, plugins.embedder, named) if embedder is None else embedder
+    book = _rule_book(plugins, settings)
     asked = await loop.run_in_executor(threads, roles.open_models, plugins, settings, models)
     store = await loop.run_in_executor(
         threads, lambda: GraphStore.open(url, embedder=used.id, dim=used.dim, durable=settings.durable)

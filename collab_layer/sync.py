@@ -150,6 +150,10 @@ class CollabLayer:
         return self._layer.principal
 
     @property
+    def embedder(self) -> str:
+        return self._layer.embedder
+
+    @property
     def plugins(self) -> Plugins:
         return self._layer.plugins
 

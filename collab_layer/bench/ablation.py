@@ -115,7 +115,7 @@ async def measure(
             async for trial in replay(layers, data, steps, progress, names.__getitem__):
                 if trial.user in wanted and not trial.fitting:
                     cases.append(await desk.case(trial))
-            name = layers.real.plugins.embedders["hashing"].open().id
+            name = layers.real.embedder
     results = {variant: await _asked(reasoning, cases, variant, progress) for variant in VARIANTS}
     rows = _rows(f"{data.name}.{KIND}9", cases, results)
     rows.append(Row("run.seconds", time.perf_counter() - began, unit="s"))

@@ -201,8 +201,7 @@ class _Asker:
         if self._wanted.gated and not step.trials[0].fitting:
             with self._phases.of("refit"):
                 self._gate = await self._layer.refit(OWNERS)
-        with self._phases.of("baselines"):
-            await asyncio.to_thread(self._seen.fit)
+        await asyncio.to_thread(self._seen.fit, self._phases.of)
 
     async def _asked(self, trials: Sequence[Trial]) -> list[Answered]:
         out: list[Answered] = []
@@ -222,11 +221,10 @@ class _Asker:
 
     def _beside(self, mine: Mapping[int, Floats], asked: Sequence[int], held: Sequence[int]) -> Table:
         """The layer's features, then what the other contestants say."""
-        with self._phases.of("baselines"):
-            others = dict(self._seen.scores(held, asked))
-            if self._pool is not None:
-                others |= self._pool.scores(held, asked)
-            columns = [others.get(name, np.zeros(len(asked))) for name in (*baselines.NAMES, *pools.NAMES)]
+        others = dict(self._seen.scores(held, asked, self._phases.call))
+        if self._pool is not None:
+            others |= self._pool.scores(held, asked, self._phases.call)
+        columns = [others.get(name, np.zeros(len(asked))) for name in (*baselines.NAMES, *pools.NAMES)]
         return {one: np.append(mine[one], [column[at] for column in columns]) for at, one in enumerate(asked)}
 
     async def _curated_by(self, rule: str, out: list[Answered]) -> None:

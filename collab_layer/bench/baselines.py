@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from collab_layer.bench.phases import Clock, unclocked
 from collab_layer.types.graph import Floats, Ids
 
 NAMES = ("random", "itemknn", "ease", "gfcf", "ials")
@@ -41,17 +42,17 @@ class Seen:
         """A user came to hold an item."""
         self._held.setdefault(user, []).append(item)
 
-    def fit(self) -> None:
-        """Fit every model anew; items that fewer than two users hold are left out."""
+    def fit(self, clock: Clock = unclocked) -> None:
+        """Fit every model anew, each on the clock; items that fewer than two users hold are left out."""
         counts: dict[int, int] = {}
         for items in self._held.values():
             for item in items:
                 counts[item] = counts.get(item, 0) + 1
         kept = sorted(item for item, count in counts.items() if count >= 2)
         self._column = {item: at for at, item in enumerate(kept)}
-        self._models = models(self._matrix()) if kept else {}
+        self._models = models(self._matrix(), clock) if kept else {}
 
-    def scores(self, held: Sequence[int], items: Sequence[int]) -> Mapping[str, Floats]:
+    def scores(self, held: Sequence[int], items: Sequence[int], clock: Clock = unclocked) -> Mapping[str, Floats]:
         """Each model's scores of some items for one who holds others, 0 for one it does not know; shape (n,) each."""
         mine, at = self._columns(held), [self._column.get(item, -1) for item in items]
         known = np.array(at, np.int64) >= 0
@@ -59,7 +60,8 @@ class Seen:
         out = {"random": self._random.random(len(items))}
         for name, score in self._models.items():
             out[name] = np.zeros(len(items))
-            out[name][known] = score(mine, wanted)
+            with clock(name):
+                out[name][known] = score(mine, wanted)
         return out
 
     def _columns(self, items: Sequence[int]) -> Ids:
@@ -72,12 +74,20 @@ class Seen:
         return rows
 
 
-def models(held: Floats) -> dict[str, Score]:
+def models(held: Floats, clock: Clock = unclocked) -> dict[str, Score]:
     """Every model that can be fitted here, from a matrix of users and items, shape (u, i), 0 or 1."""
     gram = held.T @ held
-    made = {"itemknn": _linear(_knn(gram)), "ease": _linear(_ease(gram)), "gfcf": _gfcf(held)}
+    makers: dict[str, Callable[[], Score]] = {
+        "itemknn": lambda: _linear(_knn(gram)),
+        "ease": lambda: _linear(_ease(gram)),
+        "gfcf": lambda: _gfcf(held),
+    }
     if installed():
-        made["ials"] = _ials(held)
+        makers["ials"] = lambda: _ials(held)
+    made: dict[str, Score] = {}
+    for name, make in makers.items():
+        with clock(f"fit_{name}"):
+            made[name] = make()
     return made
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collab_layer.bench import attack_words, attacks, borders, gatemem, onslaught
+from collab_layer.bench import attack_words, attacks, borders, embedders, gatemem, onslaught
 from collab_layer.bench.borders import MAPPING
 from collab_layer.bench.gatemem import Episode
 from collab_layer.bench.metrics import summed
@@ -34,7 +34,6 @@ BUDGET_TOKENS = 800
 GOVERNED = {"office": 0.85, "education": 0.70}
 """Least utility times what is not exposed, by domain."""
 ARMS: Sequence[Arm] = ("ours", "open", "isolated")
-HASHING = "hashing-512-v1"
 FROZEN = (borders.FILE, Path(attacks.__file__), Path(attack_words.__file__))
 """What was written before it was measured; the report carries their digests."""
 Progress = Callable[[str, int, int], None]
@@ -196,7 +195,7 @@ async def report(
     else:
         command += " --no-attacks"
     frozen = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in FROZEN}
-    return Report(f"{command} --seed {seed}", sha256, seed, HASHING, rows, frozen)
+    return Report(f"{command} --seed {seed}", sha256, seed, embedders.opened().id, rows, frozen)
 
 
 __all__ = ["ARMS", "BUDGET_TOKENS", "GOVERNED", "measure", "report", "scored"]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collab_layer.bench import asking, candidates, slices
+from collab_layer.bench import asking, candidates, embedders, slices
 from collab_layer.bench.asking import RULES, Answered, Wanted
 from collab_layer.bench.baselines import installed
 from collab_layer.bench.candidates import Step
@@ -71,7 +71,7 @@ async def measure(
         users: Ask for so many test and so many fitting trials at most, drawn at random; None is all.
         full: Also with other curation rules, and over graphs that somebody spoiled: noise in every
             history, and attackers. About five times the work.
-        embedder: None takes the built-in hashing embedder.
+        embedder: None takes the one of the settings, else the built-in one.
         progress: Called with what is being done, how much is done, and of how much.
 
     Raises:
@@ -81,23 +81,24 @@ async def measure(
     with phases.of("plan"):
         data, steps = await asyncio.to_thread(prepared, data_dir, seeds, users)
     pushed = slices.pushed(data, steps)
-    async with opened(embedder) as layer:
-        used = embedder or layer.plugins.embedders["hashing"].open()
+    used = embedder or embedders.opened()
+    async with opened(used) as layer:
         with phases.of("embed"):
             vectors = await _vectors(data, used)
         wanted = Wanted(
             rules=tuple(RULES) if full else (), cuts=slices.CUTS, guests=GUESTS, extra=[pushed][: int(full)]
         )
         answered = await asking.ask(layer, data, steps, tell, vectors=vectors, wanted=wanted, phases=phases)
+        spent = await _spent(layer)
     with phases.of("score"):
         rows = await asyncio.to_thread(score, data.name, answered, seeds)
     if full:
         with phases.of("slices"):
-            rows += await _slices(data, steps, seeds, pushed, embedder, tell)
+            rows += await _slices(data, steps, seeds, pushed, used, tell)
             rows += slices.attacked(f"{data.name}.attack0", answered, pushed, seeds)
     if not installed():
         rows.append(Row(f"{data.name}.ials.skipped", 1.0, unit="contestants; install `implicit`"))
-    rows += [Row("run.model_calls", 0.0, unit="calls"), Row("run.tokens", 0.0, unit="tokens"), *phases.rows()]
+    rows += [*spent, *phases.rows()]
     rows.append(Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"))
     command = f"collab bench lift --data {data_dir.name}{' --full' if full else ''}"
     return Report(command, data.sha256, 0, used.id, rows, {"candidates": candidates.digest(steps)})
@@ -118,7 +119,7 @@ def prepared(folder: Path, seeds: int, users: int | None = None) -> tuple[DataSe
 
 
 @asynccontextmanager
-async def opened(embedder: Embedder | None) -> AsyncGenerator[AsyncCollabLayer]:
+async def opened(embedder: Embedder) -> AsyncGenerator[AsyncCollabLayer]:
     """A fresh layer in a temporary folder, in which everybody may read everybody."""
     with tempfile.TemporaryDirectory(prefix="collab-lift-") as folder:
         url = str(Path(folder) / "lift.db")
@@ -130,7 +131,7 @@ async def opened(embedder: Embedder | None) -> AsyncGenerator[AsyncCollabLayer]:
 
 
 async def _slices(
-    data: DataSet, steps: Sequence[Step], seeds: int, pushed: int, embedder: Embedder | None, tell: Progress
+    data: DataSet, steps: Sequence[Step], seeds: int, pushed: int, embedder: Embedder, tell: Progress
 ) -> list[Row]:
     """The same questions, of fewer users, over graphs that somebody spoiled."""
     rows: list[Row] = []
@@ -143,6 +144,15 @@ async def _slices(
         if name.startswith("attack"):
             rows += slices.attacked(f"{data.name}.{name}", answered, pushed, seeds)
     return rows
+
+
+async def _spent(layer: AsyncCollabLayer) -> list[Row]:
+    """What the layer asked of language models, for all contestants together; the others ask none."""
+    used = await layer.usage(2)
+    return [
+        Row("run.model_calls", float(sum(row.calls for row in used)), unit="calls"),
+        Row("run.tokens", float(sum(row.input_tokens + row.output_tokens for row in used)), unit="tokens"),
+    ]
 
 
 async def _vectors(data: DataSet, embedder: Embedder) -> Vectors:

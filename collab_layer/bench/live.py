@@ -34,9 +34,8 @@ def report(layer: CollabLayer, owners: Sequence[str]) -> Report:
     ]
     for owner in dict.fromkeys(owners):
         rows += _rows(f"live.{owner}", layer.lift(owner))
-    embedder = layer.plugins.embedders["hashing"].open().id
     command = " ".join(["collab bench live", *(f"--owner {owner}" for owner in dict.fromkeys(owners))])
-    return Report(command, hashlib.sha256(whole.model_dump_json().encode()).hexdigest(), 0, embedder, rows)
+    return Report(command, hashlib.sha256(whole.model_dump_json().encode()).hexdigest(), 0, layer.embedder, rows)
 
 
 def _rows(prefix: str, found: Lift) -> list[Row]:

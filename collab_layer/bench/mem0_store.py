@@ -1,33 +1,43 @@
-"""A real Mem0 as a contestant, with nothing of ours in it but the embedder.
+"""A real Mem0 as a contestant, by itself and with neighbours.
 
 In:   records, added as they are (`infer=False`: no model is asked).
-Out:  what Mem0's own search finds, filled into the budget in its order.
-`alone` searches the asking entity's memories, as Mem0 does; `shared` those of everybody. A private
-record keeps its entity's name and is searched for that entity only.
+Out:  what Mem0's search finds, filled into the budget in its order.
+
+`alone` searches the asking entity's memories, as Mem0 does; nothing of ours is in it but the embedder.
+`shared` is the naive pool: one Mem0 for everybody. `together` is the drop-in, `collab_layer_mem0.collaborative`
+over the same Mem0: the entity's own memories, and at most three of its neighbours'. A private record
+keeps a name that nobody else searches for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
+import json
 import shutil
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from collab_layer.bench.stores import EVERYONE, Item
+from collab_layer.bench.mem0_offline import offline_memory
+from collab_layer.bench.stores import EVERYONE, Item, free_moment, private
+from collab_layer.config import Settings
 from collab_layer.errors import CollabError
-from collab_layer.plugins.manager import load
+from collab_layer.ports.models import Embedder
+from collab_layer.sync import CollabLayer
+from collab_layer.types.entity import Entity
 from collab_layer.types.tokens import estimate_tokens
 
 FOUND = 60
 """Memories that one search brings, before those that came later are left out."""
-_POOL = "everyone"
+NEIGHBOURS = 3
+"""Items of neighbours that one search adds, at most: the drop-in's default."""
+PATIENCE_S = 60.0
+"""How long a search waits for the layer, since on a busy machine it would else go on without."""
+_POOL = "session:everyone"
 
 
 class Mem0Store:
@@ -35,110 +45,147 @@ class Mem0Store:
 
     Args:
         shares: False gives each entity a memory of its own; True puts what is for everyone together.
+        embedder: None takes the default one.
     """
 
-    def __init__(self, *, shares: bool = False) -> None:
+    model_calls = 0
+    """No model is set up: it would have no key."""
+
+    def __init__(self, *, shares: bool = False, embedder: Embedder | None = None) -> None:
         self._shares = shares
         self._folder = Path(tempfile.mkdtemp(prefix="collab-mem0-"))
-        self._memory = offline_memory(self._folder, "bench")
+        self._memory = offline_memory(self._folder, "bench", embedder)
         self._at: dict[str, datetime] = {}
+        self._private: set[str] = set()
 
     async def add(self, entity: str, text: str, links: Sequence[str], t: datetime, scope: str) -> str:
-        """See `Store.add`; Mem0 takes no links."""
-        whose = _POOL if self._shares and scope == EVERYONE else entity
-        done = await asyncio.to_thread(self._memory.add, text, user_id=whose, infer=False)
-        id_ = str(done["results"][0]["id"])
+        """See `Store.add`; Mem0 by itself takes no links."""
+        id_ = await asyncio.to_thread(added, self._memory, self._whose(entity, scope), text, {})
         self._at[id_] = t
         return id_
 
     async def context(self, entity: str, query: str, t: datetime, budget: int) -> list[Item]:
         """See `Store.context`."""
-        rows: list[dict[str, Any]] = []
-        for whose in (entity, _POOL) if self._shares else (entity,):
-            found = await asyncio.to_thread(
-                self._memory.search, query, filters={"user_id": whose}, top_k=FOUND, threshold=0.0
-            )
-            rows += found["results"]
-        rows.sort(key=lambda row: -float(row.get("score") or 0.0))
-        items: list[Item] = []
-        for row in rows:
-            cost = estimate_tokens(row["memory"]) + 1
-            if cost <= budget and self._at[row["id"]] <= t:
-                items.append(Item(row["memory"], (row["id"],), cost))
-                budget -= cost
-        return items
+        return filled(await asyncio.to_thread(self._rows, entity, query), self._at, t, budget)
 
     async def aclose(self) -> None:
         """Close it and remove its files."""
         await asyncio.to_thread(self._memory.close)
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _whose(self, entity: str, scope: str) -> str:
+        """Under which name a record is kept."""
+        if scope == EVERYONE:
+            return _POOL if self._shares else entity
+        self._private.add(entity)
+        return private(entity)
 
-def alone() -> Mem0Store:
+    def _rows(self, entity: str, query: str) -> list[Row]:
+        """All that the entity may read, best first."""
+        rows = search(self._memory, _POOL if self._shares else entity, query)
+        if entity in self._private:
+            rows += search(self._memory, private(entity), query)
+        return sorted(rows, key=lambda row: -float(row.get("score") or 0.0))
+
+
+class Mem0WithNeighbours(Mem0Store):
+    """The drop-in over the same Mem0; what is for everyone is granted to everyone.
+
+    The items of neighbours stand in front, since a search brings few of them and own memories
+    without end: who builds a prompt leaves room for them.
+    """
+
+    def __init__(self, *, embedder: Embedder | None = None) -> None:
+        super().__init__(embedder=embedder)
+        if find_spec("collab_layer_mem0") is None:
+            raise CollabError("`collab_layer_mem0` is missing: pip install collab-layer-mem0")
+        settings, url = Settings(worker=False), str(self._folder / "collab.db")
+        self._layer = CollabLayer.open(url, tenant="bench", embedder=embedder, settings=settings)
+        wrap: Any = import_module("collab_layer_mem0").collaborative
+        self._wrapped = wrap(self._memory, self._layer, limit=NEIGHBOURS, timeout_s=PATIENCE_S)
+        self._shown: dict[tuple[str, datetime], str] = {}
+        self._granted: set[str] = set()
+
+    async def add(self, entity: str, text: str, links: Sequence[str], t: datetime, scope: str) -> str:
+        """See `Store.add`; links and times go into the metadata that the drop-in reads."""
+        whose = self._whose(entity, scope)
+        at = free_moment(self._shown, whose, t)
+        about = {"created_at": at.isoformat(), **({"collab_links": ",".join(links)} if links else {})}
+        id_ = await asyncio.to_thread(added, self._wrapped, whose, text, about)
+        self._at[id_], self._shown[whose, at] = t, id_
+        if scope == EVERYONE and whose not in self._granted:
+            self._granted.add(whose)
+            await asyncio.to_thread(self._layer.grant, whose, "tenant", "records")
+        return id_
+
+    async def settle(self) -> None:
+        """See `Settles.settle`."""
+        await asyncio.to_thread(self._layer.drain)
+
+    async def aclose(self) -> None:
+        """Close both."""
+        await super().aclose()
+        await asyncio.to_thread(self._layer.close)
+
+    def _rows(self, entity: str, query: str) -> list[Row]:
+        rows = search(self._wrapped, entity, query)
+        if entity in self._private:
+            rows += search(self._memory, private(entity), query)
+        derived = [row for row in rows if str(row["id"]).startswith("collab:")]
+        own = [row for row in rows if not str(row["id"]).startswith("collab:")]
+        return [*map(self._named, derived), *own]
+
+    def _named(self, row: Row) -> Row:
+        """An item of a neighbour under the id of the memory that it repeats."""
+        cited = json.loads(row["metadata"]["collab_evidence"])
+        at = datetime.fromisoformat(row["created_at"])
+        ids = (self._shown.get((one["owner"], at)) for one in cited if one.get("owner"))
+        return {**row, "id": next((one for one in ids if one is not None), row["id"])}
+
+
+Row = dict[str, Any]
+
+
+def added(memory: Any, whose: str, text: str, about: Mapping[str, Any]) -> str:
+    """Keep a text as it is; its id."""
+    done = memory.add(text, **_scope(whose), metadata=dict(about) or None, infer=False)
+    return str(done["results"][0]["id"])
+
+
+def search(memory: Any, whose: str, query: str) -> list[Row]:
+    """What Mem0 finds among one name's memories, best first."""
+    return list(memory.search(query, filters=_scope(whose), top_k=FOUND, threshold=0.0)["results"])
+
+
+def filled(rows: Sequence[Row], at: Mapping[str, datetime], t: datetime, budget: int) -> list[Item]:
+    """What of some memories fits, in their order; none that came after `t`."""
+    items: list[Item] = []
+    for row in rows:
+        cost, known = estimate_tokens(row["memory"]) + 1, row["id"] in at
+        if cost <= budget and (not known or at[row["id"]] <= t):
+            items.append(Item(row["memory"], (row["id"],) if known else (), cost))
+            budget -= cost
+    return items
+
+
+def alone(embedder: Embedder | None = None) -> Mem0Store:
     """Mem0 as it is: each entity finds its own memories."""
-    return Mem0Store()
+    return Mem0Store(embedder=embedder)
 
 
-def shared() -> Mem0Store:
+def shared(embedder: Embedder | None = None) -> Mem0Store:
     """The naive pool: one Mem0 for everybody."""
-    return Mem0Store(shares=True)
+    return Mem0Store(shares=True, embedder=embedder)
 
 
-def offline_memory(folder: Path, collection: str) -> Any:
-    """A fresh `mem0.Memory` over Chroma whose files are all below `folder`, with our hashing embedder.
-
-    Raises:
-        CollabError: Mem0 or Chroma is not installed.
-    """
-    for needed in ("mem0", "chromadb"):
-        if find_spec(needed) is None:
-            raise CollabError(f"`{needed}` is missing: pip install collab-layer-mem0 chromadb")
-    quiet(folder)
-    from mem0 import Memory
-
-    keyless: dict[str, Any] = {"provider": "openai", "config": {"api_key": "not-used"}}
-    memory = Memory.from_config(
-        {
-            "vector_store": {
-                "provider": "chroma",
-                "config": {"collection_name": collection, "path": str(folder / "chroma")},
-            },
-            "history_db_path": str(folder / "history.db"),
-            "embedder": keyless,
-            "llm": keyless,
-        }
-    )
-    memory.embedding_model = _hashing()
-    return memory
+def together(embedder: Embedder | None = None) -> Mem0WithNeighbours:
+    """Mem0 with what neighbours know, through the drop-in."""
+    return Mem0WithNeighbours(embedder=embedder)
 
 
-def quiet(folder: Path) -> None:
-    """Keep Mem0 and Chroma from reporting home and from writing outside `folder`.
-
-    Both read these when they are first imported.
-    """
-    os.environ["MEM0_TELEMETRY"] = "False"
-    os.environ["ANONYMIZED_TELEMETRY"] = "False"
-    os.environ["MEM0_DIR"] = str(folder / "mem0")
-    logging.getLogger("mem0").setLevel(logging.ERROR)  # it warns of parts that this does without
+def _scope(whose: str) -> dict[str, str]:
+    owner = Entity.parse(whose)
+    return {"run_id" if owner.kind == "session" else f"{owner.kind}_id": owner.id}
 
 
-def _hashing() -> Any:
-    """Our embedder behind Mem0's port."""
-    from mem0.embeddings.base import EmbeddingBase
-
-    embedder = load().embedders["hashing"].open()
-
-    def embed(text: str) -> list[float]:
-        return [float(value) for value in asyncio.run(embedder.embed([text]))[0]]
-
-    aside = ThreadPoolExecutor(1)  # Mem0 asks from wherever it is, also from inside an event loop
-
-    class Hashing(EmbeddingBase):
-        def embed(self, text: str, memory_action: str | None = None) -> Any:
-            return aside.submit(embed, text).result()
-
-    return Hashing()
-
-
-__all__ = ["Mem0Store", "alone", "offline_memory", "quiet", "shared"]
+__all__ = ["Mem0Store", "Mem0WithNeighbours", "alone", "shared", "together"]

@@ -81,7 +81,7 @@ async def measure(data_dir: Path, *, users: int = 30, seed: int = 0, progress: P
                 if trial.user in wanted and not trial.fitting:
                     items = [str(names[item]) for item in trial.lists[KIND][0].tolist()]
                     await _ask(layer, f"user:{trial.user}", items)
-            embedder = layer.plugins.embedders["hashing"].open().id
+            embedder = layer.embedder
     rows = _rows(data.name, book.asked)
     rows.append(Row("run.seconds", time.perf_counter() - began, unit="s"))
     return Report(f"collab bench prompts --data {data_dir.name}", data.sha256, seed, embedder, rows)

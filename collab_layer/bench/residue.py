@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from collab_layer.bench import embedders
 from collab_layer.bench.report import Report, Row
 from collab_layer.bench.residue_stores import Kind, serve
 from collab_layer.bench.residue_worker import READY, Op, work
@@ -34,7 +35,6 @@ from collab_layer.errors import CollabError
 from collab_layer.testing import InMemoryBackend
 from collab_layer.types.erasure import ErasureReceipt
 
-HASHING = "hashing-512-v1"
 WORLD = 200
 """Erasures over one file."""
 KILL_AFTER_S = (0.0, 1.5)
@@ -129,7 +129,7 @@ def measure(
         with tempfile.TemporaryDirectory(prefix="collab-residue-") as folder:
             _live(Path(folder), store, World(draw), found, operations, kills, progress)
     command = f"collab bench erase --operations {operations} --kills {kills:g} --store {store} --seed {seed}"
-    return Report(command, hashlib.sha256().hexdigest(), seed, HASHING, _rows(found))
+    return Report(command, hashlib.sha256().hexdigest(), seed, embedders.opened().id, _rows(found))
 
 
 def _rows(found: Found) -> list[Row]:

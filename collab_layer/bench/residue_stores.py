@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Protocol
 
-from collab_layer.bench.mem0_store import quiet
+from collab_layer.bench.mem0_offline import quiet
 from collab_layer.errors import BackendError, CollabError, InputError
 from collab_layer.ports.backend import Can, Changes, MemoryBackend, Page
 from collab_layer.testing import InMemoryBackend

@@ -28,6 +28,7 @@ from collab_layer.bench.report import Report, Row, peak_rss_mb
 from collab_layer.bench.tasks import Options, Progress
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
+from collab_layer.ports.models import Embedder
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.scope import Sharing
@@ -59,15 +60,15 @@ async def measure(options: Options, progress: Progress) -> Report:
     found: dict[str, list[float]] = {}
     if options.data is not None:
         real = await asyncio.to_thread(shapes_sets.load, options.data)
-        async with _opened() as layer:
+        async with _opened(options.embedder) as layer:
             await shapes_sets.ask(layer, real, found)
         rows = [_real_row(name, values) for name, values in found.items()]
         rows.append(Row("run.seconds", time.perf_counter() - began, unit="s"))
         command = f"collab bench tasks shapes --data {options.data.resolve().name}"
-        return Report(command, real.sha256, options.seed, "hashing-512-v1", rows)
+        return Report(command, real.sha256, options.seed, options.embedder.id, rows)
     for seed in range(options.seed, options.seed + options.seeds):
         for at, fed in enumerate(("taste", "text", "mixed")):
-            await _one(seed, fed, found)
+            await _one(seed, fed, options.embedder, found)
             progress("shapes", 3 * (seed - options.seed) + at + 1, 3 * options.seeds)
     rows = [_row(name, values) for name, values in found.items() if name.split(".")[1] in parts]
     rows += [
@@ -75,11 +76,11 @@ async def measure(options: Options, progress: Progress) -> Report:
         Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
     ]
     made = sha256(repr((PROBLEMS, FOREIGN, OWNERS, THINGS, HELD)).encode()).hexdigest()
-    return Report("collab bench tasks shapes", made, options.seed, "hashing-512-v1", rows)
+    return Report("collab bench tasks shapes", made, options.seed, options.embedder.id, rows)
 
 
-async def _one(seed: int, fed: str, found: dict[str, list[float]]) -> None:
-    async with _opened() as layer:
+async def _one(seed: int, fed: str, embedder: Embedder, found: dict[str, list[float]]) -> None:
+    async with _opened(embedder) as layer:
         held = _held(seed)
         if fed != "text":
             await layer.observe([event for owner in range(OWNERS) for event in _taken(owner, held[owner])])
@@ -94,11 +95,16 @@ async def _one(seed: int, fed: str, found: dict[str, list[float]]) -> None:
 
 
 @asynccontextmanager
-async def _opened() -> AsyncGenerator[AsyncCollabLayer]:
+async def _opened(embedder: Embedder) -> AsyncGenerator[AsyncCollabLayer]:
     """An empty layer in which everybody reads everybody."""
     with tempfile.TemporaryDirectory(prefix="collab-shapes-") as folder:
-        sharing, settings = Sharing.within_tenant("records"), Settings(worker=False)
-        async with await AsyncCollabLayer.open(str(Path(folder) / "s.db"), sharing=sharing, settings=settings) as layer:
+        opened = AsyncCollabLayer.open(
+            str(Path(folder) / "shapes.db"),
+            sharing=Sharing.within_tenant("records"),
+            embedder=embedder,
+            settings=Settings(worker=False),
+        )
+        async with await opened as layer:
             yield layer
 
 

@@ -89,9 +89,9 @@ async def measure(options: Options, progress: Progress) -> Report:
         found: list[list[float]] = []
         for seed in range(options.seed, options.seed + options.seeds):
             with tempfile.TemporaryDirectory(prefix="collab-stale-") as folder:
-                url = str(Path(folder) / "stale.db")
-                opened = await AsyncCollabLayer.open(url, sharing=_ALL, settings=Settings(worker=False))
-                async with opened as layer:
+                url, settings = str(Path(folder) / "stale.db"), Settings(worker=False)
+                opened = AsyncCollabLayer.open(url, sharing=_ALL, embedder=options.embedder, settings=settings)
+                async with await opened as layer:
                     found += await _RUNS[part](layer, _subjects(seed), progress)
         rows += _rows(part, found)
     rows += [
@@ -99,7 +99,7 @@ async def measure(options: Options, progress: Progress) -> Report:
         Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
     ]
     made = sha256(repr([_subjects(options.seed + at) for at in range(options.seeds)]).encode()).hexdigest()
-    return Report("collab bench tasks staleness", made, options.seed, "hashing-512-v1", rows)
+    return Report("collab bench tasks staleness", made, options.seed, options.embedder.id, rows)
 
 
 def _subjects(seed: int) -> list[_Subject]:

@@ -4,7 +4,7 @@ In:   records of entities, in the order of their time.
 Out:  for a question, `Item`s within a budget, each with the ids of the records it repeats.
 
 A store is one arm of a comparison: `LayerStore` is ours, with neighbours or without;
-`collab_layer.bench.mem0_store` is Mem0 by itself. Any object with these two calls may enter:
+`mem0_store` has Mem0 alone, as a pool and with neighbours. Any object with these two calls may enter:
 `collab bench tasks tickets --data DIR --store name=package.module:factory`.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -38,6 +39,12 @@ EVERYONE, PRIVATE = "everyone", "private"
 THREAD = "thread:"
 """A link of this kind says that records belong to one conversation."""
 
+KNOWN = {
+    "mem0": "collab_layer.bench.mem0_store:alone",
+    "mem0-pool": "collab_layer.bench.mem0_store:shared",
+    "mem0-ours": "collab_layer.bench.mem0_store:together",
+}
+"""Contestants that are a part of the benchmark."""
 RESERVED = frozenset(("own", "pool", "ours", "prior"))
 """Names of our own contestants."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
@@ -86,6 +93,25 @@ class Store(Protocol):
         ...
 
 
+@runtime_checkable
+class Settles(Store, Protocol):
+    """The extra call of a contestant that keeps records in bulk: made before a question, counted as writing."""
+
+    async def settle(self) -> None:
+        """Make what was added ready to be asked for."""
+        ...
+
+
+@runtime_checkable
+class Asks(Store, Protocol):
+    """The extra attribute of a contestant that asks language models."""
+
+    @property
+    def model_calls(self) -> int:
+        """Requests to models so far."""
+        ...
+
+
 Opens = Callable[[], Store]
 Sees = Literal["own", "pool"]
 
@@ -108,11 +134,13 @@ class LayerStore:
         self._layer: AsyncCollabLayer | None = None
         self._known: set[tuple[str, bool]] = set()
         self._kept: set[str] = set()
-        self._open: set[str] = set()
+        self._granted: set[str] = set()
         self._shares: set[str] = set()
         self._pending: list[Interaction] = []
         self._ids: dict[tuple[str, datetime], str] = {}
         self._last: datetime | None = None
+        self.model_calls = 0
+        """Requests to models; known when it is closed."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -120,19 +148,12 @@ class LayerStore:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    @property
-    def embedder(self) -> str:
-        """Id of the embedder in use."""
-        return "hashing-512-v1" if self._embedder is None else self._embedder.id
-
     async def add(self, entity: str, text: str, links: Sequence[str], t: datetime, scope: str) -> str:
         """See `Store.add`."""
-        owner = entity if scope == EVERYONE else _private(entity)
+        owner = entity if scope == EVERYONE else private(entity)
         if scope == EVERYONE and self._sees == "pool":
             self._shares.add(owner)
-        at = t
-        while (owner, at) in self._ids:
-            at += _TICK  # evidence is told apart by owner and time
+        at = free_moment(self._ids, owner, t)
         id_ = f"r{len(self._ids)}"
         self._ids[owner, at] = id_
         self._kept.add(owner)
@@ -147,7 +168,8 @@ class LayerStore:
 
     async def context(self, entity: str, query: str, t: datetime, budget: int) -> list[Item]:
         """See `Store.context`."""
-        layer = await self._ready()
+        await self.settle()
+        layer = await self._opened()
         await self._meet(layer, entity)
         reader = Entity("session", Entity.parse(entity).id)
         past = t if self._last is not None and t < self._last else None
@@ -164,53 +186,59 @@ class LayerStore:
     async def aclose(self) -> None:
         """Close the layer and remove its files."""
         if self._layer is not None:
+            self.model_calls = sum(row.calls for row in await self._layer.usage(2))
             await self._layer.aclose()
             self._layer = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
 
-    async def _ready(self) -> AsyncCollabLayer:
+    async def settle(self) -> None:
+        """See `Settles.settle`: grant, observe, and do the work behind it."""
+        layer = await self._opened()
+        for owner in sorted(self._shares - self._granted):
+            await layer.grant(owner, "tenant", "records")
+            self._granted.add(owner)
+        if self._pending:
+            await layer.observe(self._pending)
+            self._pending = []
+            await layer.drain()
+
+    async def _opened(self) -> AsyncCollabLayer:
         if self._layer is None:
             self._folder = tempfile.TemporaryDirectory(prefix="collab-store-", ignore_cleanup_errors=True)
             url = str(Path(self._folder.name) / "store.db")
             self._layer = await AsyncCollabLayer.open(
                 url, sharing=Sharing.private(), embedder=self._embedder, settings=Settings(worker=False)
             )
-        for owner in sorted(self._shares - self._open):
-            await self._layer.grant(owner, "tenant", "records")
-            self._open.add(owner)
-        if self._pending:
-            await self._layer.observe(self._pending)
-            self._pending = []
-            await self._layer.drain()
         return self._layer
 
     async def _meet(self, layer: AsyncCollabLayer, entity: str) -> None:
         """Let the entity's session read all that the entity keeps."""
-        knows = (entity, _private(entity) in self._kept)
-        if knows in self._known or not self._kept & {entity, _private(entity)}:
+        knows = (entity, private(entity) in self._kept)
+        if knows in self._known or not self._kept & {entity, private(entity)}:
             return
         self._known.add(knows)
         session = f"session:{Entity.parse(entity).id}"
         await layer.grant(entity, session, "records")
-        if _private(entity) in self._kept:
-            await layer.grant(_private(entity), session, "records")
+        if private(entity) in self._kept:
+            await layer.grant(private(entity), session, "records")
         await layer.drain()
 
 
-async def entered(stack: AsyncExitStack, opens: Opens) -> Store:
-    """A fresh store for as long as the stack is open; closed if it can be."""
-    store: Any = opens()
-    if hasattr(store, "__aenter__"):
-        return await stack.enter_async_context(store)
-    if hasattr(store, "aclose"):
-        return await stack.enter_async_context(aclosing(store))
-    return store
+def free_moment(taken: Container[tuple[str, datetime]], owner: str, t: datetime) -> datetime:
+    """The first moment from `t` on that an owner has no record of: evidence is told apart by owner and time."""
+    while (owner, t) in taken:
+        t += _TICK
+    return t
 
 
-def named_stores(given: Sequence[str]) -> dict[str, Opens]:
-    """Factories of stores by name, from `name=package.module:factory`.
+def named_stores(given: Sequence[str], embedder: Embedder | None = None) -> dict[str, Opens]:
+    """Factories of stores by name.
+
+    Args:
+        given: Each a name of `KNOWN`, or `name=package.module:factory`.
+        embedder: Of the run; a factory that takes a keyword `embedder` is called with it.
 
     Raises:
         InputError: One cannot be imported, its name is used twice or is not plain.
@@ -218,15 +246,25 @@ def named_stores(given: Sequence[str]) -> dict[str, Opens]:
     found: dict[str, Opens] = {}
     for one in given:
         name, equals, path = one.partition("=")
-        if not equals or not _NAME.fullmatch(name):
-            raise InputError(f"give a store as `name=package.module:factory` with a plain small name, not {one!r}")
+        path = path if equals else KNOWN.get(name, "")
+        if not path or not _NAME.fullmatch(name):
+            known = ", ".join(KNOWN)
+            raise InputError(
+                f"give a store as `name=package.module:factory`, the name plain, or as {known}; not {one!r}"
+            )
         if name in found or name in RESERVED:
             raise InputError(f"the name {name!r} is taken; give the store another")
-        found[name] = _factory(path)
+        found[name] = _factory(path, embedder)
     return found
 
 
-def _factory(path: str) -> Opens:
+def alone_of(arm: str, arms: Container[str]) -> str:
+    """Whose answers a contestant is compared with: `x` for `x-y` if both compete, else our own memory alone."""
+    base = arm.partition("-")[0]
+    return base if base != arm and base in arms else "own"
+
+
+def _factory(path: str, embedder: Embedder | None) -> Opens:
     module, colon, attribute = path.partition(":")
     if not colon or not module:
         raise InputError(f"name a store as `package.module:factory`, not {path!r}")
@@ -236,12 +274,36 @@ def _factory(path: str) -> Opens:
         raise InputError(f"the store {path!r} cannot be imported: {error}") from error
     if not callable(factory):
         raise InputError(f"the store {path!r} is no function or class that makes one")
-    return factory  # pyright: ignore[reportReturnType]
+    opens: Any = factory
+    return partial(opens, embedder=embedder) if embedder is not None and _takes_embedder(factory) else opens
 
 
-def _private(entity: str) -> str:
+def _takes_embedder(factory: Callable[..., object]) -> bool:
+    try:
+        return "embedder" in signature(factory).parameters
+    except ValueError:  # some classes written in C tell nothing
+        return False
+
+
+def private(entity: str) -> str:
+    """Whose an entity's private records are: a name of its own, which shares nothing."""
     one = Entity.parse(entity)
     return f"{one.kind}:{one.id}.private"
 
 
-__all__ = ["ENDED", "EVERYONE", "PRIVATE", "THREAD", "Item", "LayerStore", "Opens", "Store", "entered", "named_stores"]
+__all__ = [
+    "ENDED",
+    "EVERYONE",
+    "PRIVATE",
+    "THREAD",
+    "Asks",
+    "Item",
+    "LayerStore",
+    "Opens",
+    "Settles",
+    "Store",
+    "alone_of",
+    "free_moment",
+    "named_stores",
+    "private",
+]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from collab_layer.bench import embedders
 from collab_layer.bench.report import Report
 from collab_layer.bench.stores import Opens
 from collab_layer.errors import InputError
@@ -29,7 +30,7 @@ class Options:
         seeds: How many seeds in a row, >= 1.
         folds: How many parts of a set that is asked in parts; all if None.
         stores: Further contestants by name.
-        embedder: None takes the built-in one.
+        embedder: Of every contestant of ours, and of the stores that ask for one.
         only: Parts of the task to run; all if empty.
     """
 
@@ -38,7 +39,7 @@ class Options:
     seeds: int = 1
     folds: int | None = None
     stores: Mapping[str, Opens] = field(default_factory=dict[str, Opens])
-    embedder: Embedder | None = None
+    embedder: Embedder = field(default_factory=embedders.opened)
     only: tuple[str, ...] = ()
 
     @property

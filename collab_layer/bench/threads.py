@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import log1p, log2
@@ -19,8 +18,9 @@ from math import log1p, log2
 import numpy as np
 
 from collab_layer.bench import metrics
+from collab_layer.bench.metered import Costs, entered
 from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.stores import EVERYONE, THREAD, Item, LayerStore, Opens, entered
+from collab_layer.bench.stores import EVERYONE, THREAD, Item, LayerStore, Opens, alone_of
 from collab_layer.bench.tasks import Options, Progress
 from collab_layer.bench.threads_data import Post, ThreadSet, load_threads
 from collab_layer.errors import DataSetError
@@ -47,6 +47,7 @@ class _Heard:
 
     found: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     people: list[Case] = field(default_factory=list[Case])
+    costs: Costs = field(default_factory=Costs)
 
 
 async def measure(options: Options, progress: Progress) -> Report:
@@ -75,14 +76,15 @@ async def measure(options: Options, progress: Progress) -> Report:
         rows += _earlier_rows(data, linked, heard)
     if "who" in parts:
         rows += _who_rows(heard["ours"].people)
+    for arm, one in heard.items():
+        rows += one.costs.rows(f"threads.{arm}")
     rows = [_barred(row) for row in rows] if data.name == "stackexchange" else rows
     rows += [
         Row("run.seconds", time.perf_counter() - began, unit="s"),
         Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
     ]
     name = options.folder.resolve().name
-    embedder = LayerStore(embedder=options.embedder).embedder
-    return Report(f"collab bench tasks threads --data {name}", data.sha256, options.seed, embedder, rows)
+    return Report(f"collab bench tasks threads --data {name}", data.sha256, options.seed, options.embedder.id, rows)
 
 
 async def _replay(
@@ -90,8 +92,7 @@ async def _replay(
 ) -> _Heard:
     heard, told, wrote = _Heard(), dict[str, Post](), dict[str, list[datetime]]()
     people = "who" in parts and arm == "ours"
-    async with AsyncExitStack() as stack:
-        store = await entered(stack, opens)
+    async with entered(opens, heard.costs) as store:
         for at, post in enumerate(data.posts):
             if post.asks and post.thread in asked:
                 wanted = "earlier" in parts and post.thread in data.earlier
@@ -156,9 +157,10 @@ def _earlier_rows(data: ThreadSet, linked: Sequence[str], heard: Mapping[str, _H
                 f"threads.earlier.{arm}.mrr", np.array([_reciprocal(*pair) for pair in zip(found, right, strict=True)])
             )
         )
-        if arm != "own":
-            gain = recall[arm] - recall["own"]
-            rows.append(_row(f"threads.earlier.{arm}.r5_over_own", gain))
+    for arm in heard:
+        if arm != (alone := alone_of(arm, heard)):
+            gain = recall[arm] - recall[alone]
+            rows.append(_row(f"threads.earlier.{arm}.r5_over_{alone}", gain))
             rows.append(_row(f"threads.earlier.{arm}.help", (gain > 0).astype(float)))
             rows.append(_row(f"threads.earlier.{arm}.harm", (gain < 0).astype(float)))
     return rows

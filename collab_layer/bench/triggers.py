@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
+from collab_layer.bench import embedders
 from collab_layer.bench.facts import Half
 from collab_layer.bench.recurring import Fact, Stream, stream
 from collab_layer.bench.report import Report, Row
@@ -35,7 +36,6 @@ MOST_CALLS, LEAST_REACHED = 0.13, 0.9
 COVERED = 0.6
 """Share of the stems of a wording that a text must have to tell the fact."""
 BUDGET_TOKENS = 32_000
-HASHING = "hashing-512-v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ async def compare(seeds: Sequence[int], progress: Callable[[str, int, int], None
         f"collab bench triggers --seed {seeds[0]} --seeds {len(seeds)}",
         digest.hexdigest(),
         seeds[0],
-        HASHING,
+        embedders.opened().id,
         rows,
     )
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 @hookimpl
 def collab_register_embedders() -> Iterable[EmbedderSpec]:
-    """The hashing embedder: deterministic, no weights, no download."""
-    return [EmbedderSpec("hashing", "hashed words and letter groups, deterministic, no download", _hashing)]
+    """The hashing embedder, deterministic and without weights, and sentence encoders from a folder."""
+    return [
+        EmbedderSpec("hashing", "hashed words and letter groups, deterministic, no download", _hashing),
+        EmbedderSpec("onnx", "a sentence encoder in a folder: model.onnx and tokenizer.json", _onnx, takes="DIR"),
+    ]
 
 
 @hookimpl
@@ -63,6 +66,12 @@ def _hashing() -> Embedder:
     from collab_layer.builtin.embedder import HashingEmbedder
 
     return HashingEmbedder()
+
+
+def _onnx(folder: str) -> Embedder:
+    from collab_layer.builtin.onnx_embedder import OnnxEmbedder
+
+    return OnnxEmbedder(folder)
 
 
 def _model(name: str, options: ModelOptions) -> LanguageModel:

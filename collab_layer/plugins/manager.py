@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
-from collab_layer.errors import PluginError
+from collab_layer.errors import InputError, PluginError
 from collab_layer.plugins import hookspecs
 from collab_layer.plugins.check import COMMANDS_HOOK, REGISTERS, Spec, UnfitError, check_spelling, descriptions
 from collab_layer.plugins.specs import (
@@ -32,8 +32,11 @@ from collab_layer.plugins.specs import (
 if TYPE_CHECKING:
     import typer
 
+    from collab_layer.ports.models import Embedder
+
 T = TypeVar("T")
 OURS = "collab-layer"
+DEFAULT_EMBEDDER = "hashing"
 BUILTIN = "builtin"
 """The name of our own plugin."""
 
@@ -61,6 +64,21 @@ class Plugins:
     failures: tuple[PluginError, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict[str, str])
     _callers: tuple[pluggy.PluginManager, ...] = field(default=(), repr=False)
+
+    def embedder(self, named: str = DEFAULT_EMBEDDER) -> Embedder:
+        """An embedder by name, opened: `hashing`, `onnx:DIR`.
+
+        Raises:
+            InputError: There is none of that name, or it takes something else.
+            ModelSetupError: It cannot be opened.
+        """
+        name, _, given = named.partition(":")
+        spec = self.embedders.get(name)
+        if spec is None:
+            raise InputError(f"no embedder {name!r}; there are {', '.join(self.embedders)}")
+        if bool(given) != bool(spec.takes):
+            raise InputError(f"write {f'{name}:{spec.takes}' if spec.takes else name!r}, not {named!r}")
+        return spec.open(given) if given else spec.open()
 
     def add_commands(self, app: typer.Typer) -> tuple[PluginError, ...]:
         """Let each plugin add its sub-commands to `app`; why some could not."""

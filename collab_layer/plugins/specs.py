@@ -38,11 +38,19 @@ class BackendSpec:
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
-    """An embedder by name; `open` loads its weights."""
+    """An embedder by name.
+
+    Attributes:
+        name: As typed, `hashing`; with what it takes, `onnx:DIR`.
+        summary: One line.
+        open: Loads its weights; called with what follows the name if it takes anything.
+        takes: What that is, as `DIR`; empty if nothing.
+    """
 
     name: str
     summary: str
-    open: Callable[[], Embedder]
+    open: Callable[..., Embedder]
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,11 @@ class View:
         return self._scope.principal
 
     @property
+    def embedder(self) -> str:
+        """Id of what turns texts into vectors; vectors of another are never compared with its own."""
+        return self._core.tools.embedder.id
+
+    @property
     def plugins(self) -> Plugins:
         """What was found at opening, failures included."""
         return self._core.plugins

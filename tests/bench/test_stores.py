@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from collab_layer.bench.mem0_store import alone, shared
-from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, LayerStore, Store, named_stores
+from collab_layer.bench.mem0_store import alone, shared, together
+from collab_layer.bench.metered import Costs, entered
+from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Item, LayerStore, Store, alone_of, named_stores
+from collab_layer.builtin.embedder import HashingEmbedder
 from collab_layer.errors import InputError
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -127,3 +129,65 @@ async def test_a_shared_mem0_keeps_what_is_private() -> None:
         assert set(sources(await store.context("agent:a", "VPN drops on macOS", LATER, 400))) == {theirs, secret}
     finally:
         await store.aclose()
+
+
+@pytest.mark.timeout(600)
+@story
+async def test_mem0_with_neighbours_tells_own_memories_and_theirs_and_nothing_private() -> None:
+    store = together()
+    try:
+        mine = await store.add("agent:b", "The VPN is slow on Mondays", [], NOON, EVERYONE)
+        theirs = await store.add("agent:a", FIX, ["decision:reset"], NOON, EVERYONE)
+        secret = await store.add("agent:a", FIX + " by hand", [], NOON, PRIVATE)
+        await store.settle()
+        items = await store.context("agent:b", "VPN drops on macOS", LATER, 400)
+        assert sources(items) == [theirs, mine]
+        assert "reset the network profile" in items[0].text
+        assert secret in sources(await store.context("agent:a", "VPN drops on macOS by hand", LATER, 400))
+        assert await store.context("agent:b", "VPN drops on macOS", NOON - timedelta(days=1), 400) == []
+    finally:
+        await store.aclose()
+
+
+@story
+async def test_what_a_contestant_costs_is_counted_and_writing_is_not_charged_to_a_question() -> None:
+    costs, store = Costs(), Slow()
+    async with entered(lambda: store, costs) as metered:
+        for at in range(3):
+            await metered.add("agent:a", f"{FIX} {at}", [], NOON, EVERYONE)
+        for _ in range(2):
+            await metered.context("agent:b", "VPN", LATER, 400)
+    rows = {row.name.rpartition(".")[2]: row.value for row in costs.rows("tickets.slow")}
+    assert store.settled == 1
+    assert rows["write_mean_ms"] > rows["read_p95_ms"] >= rows["read_p50_ms"] > 0
+    assert (rows["read_tokens"], rows["model_calls"]) == (7, 2)
+    assert Costs().rows("tickets.never") == []
+
+
+class Slow:
+    """Writes in bulk and slowly, and asks a model for each answer."""
+
+    def __init__(self) -> None:
+        self.settled = self.model_calls = 0
+
+    async def add(self, entity: str, text: str, links: object, t: datetime, scope: str) -> str:
+        return text
+
+    async def settle(self) -> None:
+        self.settled += 1
+        await asyncio.sleep(0.2)
+
+    async def context(self, entity: str, query: str, t: datetime, budget: int) -> list[Item]:
+        self.model_calls += 1
+        return [Item("seven", (), 7)]
+
+
+def test_a_contestant_is_compared_with_memory_alone_in_the_same_store() -> None:
+    arms = ("own", "pool", "ours", "mem0", "mem0-ours", "other-store")
+    assert [alone_of(arm, arms) for arm in arms] == ["own", "own", "own", "own", "mem0", "own"]
+
+
+def test_known_contestants_need_only_their_name_and_are_given_the_embedder_of_the_run() -> None:
+    embedder = HashingEmbedder(64)
+    found = named_stores(["mem0", "mine=collab_layer.bench.stores:LayerStore"], embedder)
+    assert found["mem0"].keywords == found["mine"].keywords == {"embedder": embedder}

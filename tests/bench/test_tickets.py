@@ -18,6 +18,7 @@ from collab_layer.bench import tickets
 from collab_layer.bench.stores import Item
 from collab_layer.bench.tasks import Options
 from collab_layer.bench.tickets_data import ARCHIVE, CUSTOM, load_tickets
+from collab_layer.bench.tickets_scores import FIGURES, average_precision, figures, labels_of
 from collab_layer.bench.tickets_split import FOLDS, LAYOUTS, OWNERS, Record, deal
 from collab_layer.errors import DataSetError, InputError
 
@@ -210,8 +211,8 @@ def test_only_noisy_owners_record_something_else(tmp_path: Path) -> None:
 
 def test_average_precision_is_that_of_the_ranked_decisions() -> None:
     votes = {"a": 3.0, "b": 2.0, "c": 1.0}
-    assert tickets.average_precision(votes, frozenset(("a", "c"))) == pytest.approx((1 + 2 / 3) / 2)
-    assert tickets.average_precision({}, frozenset(("a",))) == 0
+    assert average_precision(votes, frozenset(("a", "c"))) == pytest.approx((1 + 2 / 3) / 2)
+    assert average_precision({}, frozenset(("a",))) == 0
 
 
 def test_a_context_is_scored_by_its_records(tmp_path: Path) -> None:
@@ -223,13 +224,23 @@ def test_a_context_is_scored_by_its_records(tmp_path: Path) -> None:
     told = {"r0": records[0], "r1": records[1]}
     items = [Item("bad", ("r1",), 30), Item("good", ("r0",), 10), Item("again", ("r0",), 10), Item("?", ("x",), 10)]
     found = dict(
-        zip(tickets.FIGURES, tickets.figures(tickets.labels_of(held), case, records, items, told), strict=True)
+        zip(
+            FIGURES,
+            figures(labels_of(held), case, records, items, told),
+            strict=True,
+        )
     )
     assert found["hit"] == 1
     assert found["recall"] == 1
     assert found["waste"] == pytest.approx(50 / 60)
     assert 0 < found["plan_ap"] < 1
-    nothing = dict(zip(tickets.FIGURES, tickets.figures(tickets.labels_of(held), case, records, [], {}), strict=True))
+    nothing = dict(
+        zip(
+            FIGURES,
+            figures(labels_of(held), case, records, [], {}),
+            strict=True,
+        )
+    )
     assert nothing["hit"] == nothing["plan_ap"] == 0
     assert np.isnan(nothing["waste"])
 
@@ -243,3 +254,7 @@ def test_sharing_is_measured_through_the_layer(tmp_path: Path) -> None:
     assert value["tickets.many.ours.leakage"] == value["tickets.many.own.leakage"] == 0
     assert 0 < value["tickets.many400.ours.tokens"] <= 400
     assert all(row.bar is None for row in report.rows if not row.name.startswith("run."))
+    for arm in ("own", "pool", "ours"):
+        assert value[f"tickets.{arm}.read_p95_ms"] >= value[f"tickets.{arm}.read_p50_ms"] > 0
+        assert value[f"tickets.{arm}.write_mean_ms"] > 0
+        assert value[f"tickets.{arm}.model_calls"] == 0

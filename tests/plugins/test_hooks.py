@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from collab_layer import CollabLayer
 from collab_layer.config import RoleSettings, Settings
+from collab_layer.errors import InputError
 from collab_layer.plugins import hookspecs
 from collab_layer.plugins.check import COMMANDS_HOOK, REGISTERS
 from collab_layer.plugins.manager import load
@@ -58,8 +59,28 @@ def test_hook_collab_register_embedders_brings_an_embedder_that_embeds(site) -> 
             return [EmbedderSpec("ones", "all alike", Ones)]
         """,
     )
-    embedder = load().embedders["ones"].open()
+    embedder = load().embedder("ones")
     assert np.allclose(np.linalg.norm(asyncio.run(embedder.embed(["a", "b"])), axis=1), 1)
+
+
+def test_an_embedder_that_takes_something_is_named_with_it(site) -> None:
+    site.install(
+        "wide",
+        """
+        class Wide:
+            def __init__(self, dim):
+                self.id, self.dim = f"wide-{dim}", int(dim)
+
+        @hookimpl
+        def collab_register_embedders():
+            return [EmbedderSpec("wide", "as wide as you say", Wide, takes="DIM")]
+        """,
+    )
+    assert load().embedder("wide:7").id == "wide-7"
+    assert load().embedder().id.startswith("hashing")
+    for named in ("wide", "wide:", "hashing:7", "narrow", ""):
+        with pytest.raises(InputError):
+            load().embedder(named)
 
 
 ECHO = """

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from collab_layer.bench.mem0_store import offline_memory
+from collab_layer.bench.mem0_offline import offline_memory
 from collab_layer.bench.perf.graphs import Graph
 from collab_layer.bench.perf.notes import Writer
 from collab_layer.bench.perf.timing import Sample, Watch, held_to

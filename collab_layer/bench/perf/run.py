@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from collab_layer.bench import embedders
 from collab_layer.bench.perf import added, curating, fleet, reading, starting, writing
 from collab_layer.bench.perf.curating import Bench
 from collab_layer.bench.perf.fill import Notes, fill
@@ -99,13 +100,12 @@ async def measure(plan: Plan, tell: Tell) -> Report:
 async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Tell) -> str:
     """Fill and read one size; the embedder that was used."""
     tenant, largest = f"perf-{len(graph)}", len(graph) == max(plan.sizes)
-    settings = Settings(worker=False)
+    settings, embedder = Settings(worker=False), embedders.opened()
     async with await AsyncCollabLayer.open(
-        url, tenant=tenant, settings=settings, sharing=Sharing.within_tenant("records")
+        url, tenant=tenant, settings=settings, sharing=Sharing.within_tenant("records"), embedder=embedder
     ) as layer:
         if any((await layer.health()).counts.values()):
             raise InputError("the database is not empty; name a fresh one")
-        embedder = layer.plugins.embedders["hashing"].open()
         scorer = rules.load(layer.plugins.domains["overlap"].tree)
         store = GraphStore.open(url, embedder=embedder.id, dim=embedder.dim)
         try:

@@ -98,7 +98,7 @@ async def measure(url: str | None, duration_s: float, seed: int, tell: Tell) -> 
         async with await AsyncCollabLayer.open(where, tenant=TENANT, settings=settings, sharing=sharing) as layer:
             if any((await layer.health()).counts.values()):
                 raise InputError("the database is not empty; name a fresh one")
-            embedder = layer.plugins.embedders["hashing"].open().id
+            embedder = layer.embedder
             await _loaded(layer, where, load, duration_s, seed, tell)
             await layer.drain()
             health = await layer.health()

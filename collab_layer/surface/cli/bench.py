@@ -17,7 +17,7 @@ from collab_layer.surface.cli.bench_perf import register as register_perf
 from collab_layer.surface.cli.bench_show import show, teller
 from collab_layer.surface.cli.bench_soak import register as register_soak
 from collab_layer.surface.cli.bench_tasks import register as register_tasks
-from collab_layer.surface.cli.options import Json
+from collab_layer.surface.cli.options import Embedder, Json
 from collab_layer.surface.cli.output import progress, remark
 from collab_layer.surface.cli.session import session_of
 
@@ -55,6 +55,7 @@ def lift(
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Candidate lists per user; without a model only.")] = 5,
     seed: Annotated[int, typer.Option(help="Draws the users and the order of the candidates.")] = 0,
     full: Annotated[bool, typer.Option("--full", help="Also other curation, noise, attackers.")] = False,
+    embedder: Embedder = None,
     as_json: Json = False,
 ) -> None:
     """Neighbours against none; with a reasoning model, whether it profits from what they know.
@@ -66,7 +67,7 @@ def lift(
 
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
-        return measure(data, seeds=seeds, users=users, full=full, as_json=as_json)
+        return measure(data, seeds=seeds, users=users, full=full, embedder=embedder, as_json=as_json)
     return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users or 100, seed)), as_json)
 
 

@@ -14,7 +14,7 @@ import typer
 
 from collab_layer.errors import InputError
 from collab_layer.surface.cli.bench_show import show, teller
-from collab_layer.surface.cli.options import Json
+from collab_layer.surface.cli.options import Embedder, Json
 from collab_layer.surface.cli.output import console, emit, progress, remark, table
 
 
@@ -33,16 +33,20 @@ def tasks(
     only: Annotated[list[str] | None, typer.Option("--only", help="A part of the task; may be repeated.")] = None,
     store: Annotated[
         list[str] | None,
-        typer.Option("--store", metavar="NAME=MODULE:FACTORY", help="A further contestant; may be repeated."),
+        typer.Option(
+            "--store", metavar="NAME[=MODULE:FACTORY]", help="A further contestant, as mem0; may be repeated."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, max=20, help="How many seeds.")] = 1,
     folds: Annotated[
         int | None, typer.Option(min=1, help="How many parts of the set are asked; all if left out.")
     ] = None,
+    embedder: Embedder = None,
     as_json: Json = False,
 ) -> None:
     """Tickets, threads and the like: what sharing is worth where memory is text."""
+    from collab_layer.bench import embedders
     from collab_layer.bench.stores import named_stores
     from collab_layer.bench.tasks import Options, named
     from collab_layer.bench.tasks import tasks as every
@@ -54,8 +58,15 @@ def tasks(
             if as_json
             else console().print(table("Tasks", ("task", "asks"), rows))
         )
+    used = embedders.opened(embedder)
     options = Options(
-        data=data, seed=seed, seeds=seeds, folds=folds, stores=named_stores(store or ()), only=tuple(only or ())
+        data=data,
+        seed=seed,
+        seeds=seeds,
+        folds=folds,
+        stores=named_stores(store or (), used),
+        embedder=used,
+        only=tuple(only or ()),
     )
     task = named(name)
     with progress() as bar:

@@ -38,14 +38,24 @@ CONTESTANTS = (
 METRICS = {"h1": "H@1", "n5": "N@5", "lift": "lift of H@1", "harm": "harm", "worse": "placed lower"}
 
 
-def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None, full: bool = False) -> None:
+def measure(
+    data: Path,
+    *,
+    seeds: int,
+    as_json: bool,
+    users: int | None = None,
+    full: bool = False,
+    embedder: str | None = None,
+) -> None:
     """Run the benchmark and print it.
 
     Raises:
         DataSetError: The folder cannot be used.
+        InputError: There is no embedder of that name.
     """
-    from collab_layer.bench import lift
+    from collab_layer.bench import embedders, lift
 
+    used = embedders.opened(embedder)
     with progress() as bar:
         tasks = {what: bar.add_task(what, total=None, start=False) for what in ("describing", "observing", "ranking")}
 
@@ -53,7 +63,7 @@ def measure(data: Path, *, seeds: int, as_json: bool, users: int | None = None, 
             bar.start_task(tasks[what])
             bar.update(tasks[what], completed=done, total=total)
 
-        report = lift.run(data, seeds=seeds, users=users, full=full, progress=tell)
+        report = lift.run(data, seeds=seeds, users=users, full=full, embedder=used, progress=tell)
     if as_json:
         emit(report.to_json())
     else:

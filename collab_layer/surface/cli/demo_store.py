@@ -1,4 +1,4 @@
-"""A real Mem0 that needs no key and no network, in a folder of its own.
+"""A real Mem0 for the demo, or what to install.
 
 In:   a folder.
 Out:  a `mem0.Memory` over Chroma, with our hashing embedder in place of a paid one.
@@ -22,7 +22,7 @@ def open_memory(folder: Path) -> Any:
     Raises:
         CollabError: Mem0, Chroma or our adapter is not installed.
     """
-    from collab_layer.bench.mem0_store import offline_memory, quiet
+    from collab_layer.bench.mem0_offline import offline_memory, quiet
 
     quiet(folder)
     for needed in ("mem0", "chromadb", "collab_layer_mem0"):

@@ -13,6 +13,9 @@ AsOf = Annotated[str | None, typer.Option(help="Read the past: an ISO 8601 time 
 Audience = Annotated[
     str, typer.Option("--to", help="An entity, a group such as team:support, `kind:agent`, or `tenant`.")
 ]
+Embedder = Annotated[
+    str | None, typer.Option("--embedder", metavar="NAME", help="Texts to vectors: hashing, onnx:DIR, or a plugin's.")
+]
 Links = Annotated[list[str] | None, typer.Option("--link", help="An entity it refers to; may be repeated.")]
 Owner = Annotated[str, typer.Argument(metavar="OWNER", help="Whose memories, as `kind:id`.")]
 Query = Annotated[str | None, typer.Option("--query", "-q", help="What it is about.")]
