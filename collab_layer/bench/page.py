@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,9 @@ from collab_layer.errors import CollabError
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 INSTALL = "pip install 'collab-layer[report]'"
 WIDTH, LABELS, LINE = 960.0, 430.0, 22.0
+_WIDE = "mwжмфшщыю"
 DRAWN = 40
 """Figures that one drawing shows; the table has all."""
-LABEL_CHARS = 62
 _COST = frozenset(("s", "ms", "us", "µs", "MB", "tokens", "calls", "$", "USD", "1/s", "ratio"))
 _THIRDS = ("low", "mid", "high")
 _SECTIONS = (
@@ -136,7 +138,17 @@ def _shown(row: Figure) -> dict[str, Any]:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= LABEL_CHARS else f"…{name[-LABEL_CHARS:]}"
+    """A name whole, or as much of its end as fits beside a drawing in letters of 12 pixels."""
+    wide = list(accumulate(map(_pixels, reversed(name))))
+    fits = sum(one <= LABELS - 20 for one in wide)
+    return name if fits == len(name) else f"…{name[len(name) - fits :]}"
+
+
+def _pixels(letter: str) -> float:
+    """About how wide a letter is, rather too wide: small ones, capitals, those with three stems, ideographs."""
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 13.0
+    return 7.5 + 2.0 * letter.isupper() + 4.0 * (letter.lower() in _WIDE)
 
 
 def _finite(value: float | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -28,6 +28,27 @@ def test_the_old_value_was_told_and_is_told_no_more(part: str) -> None:
     assert value[f"staleness.{part}.told"] > 0.5
     assert value[f"staleness.{part}.after1"] == 0
     assert value[f"staleness.{part}.after100"] == 0
+
+
+def test_a_layer_that_answers_from_memory_misses_every_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first answers are right and never change again."""
+
+    class Stale(AsyncCollabLayer):
+        first: ClassVar[dict[tuple[str, str], CollabMemory]] = {}
+
+        async def context(self, entity: Any, query: Any = None, *more: Any, **rest: Any) -> CollabMemory:
+            key = (str(entity), str(query))
+            if key not in self.first:
+                self.first[key] = await super().context(entity, query, *more, **rest)
+            return self.first[key]
+
+    monkeypatch.setattr(staleness, "AsyncCollabLayer", Stale)
+    for part in ("facts", "store"):
+        Stale.first.clear()
+        report = asyncio.run(staleness.measure(Options(only=(part,)), silent))
+        bars = {row.name: row for row in report.rows if row.bar}
+        assert [bars[f"staleness.{part}.after{n}"].value for n in staleness.AFTER] == [1, 1, 1]
+        assert not any(row.ok for row in bars.values())
 
 
 def test_taste_and_text_are_told_apart_by_what_is_there() -> None:
