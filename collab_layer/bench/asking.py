@@ -19,11 +19,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from collab_layer.bench import baselines, pools
+from collab_layer.bench import baselines, mem0_taste, pools
 from collab_layer.bench.baselines import Seen
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet, Event
-from collab_layer.bench.phases import Phases
+from collab_layer.bench.phases import Clock, Phases
 from collab_layer.bench.pools import Pool
 from collab_layer.bench.replay import Progress, Told, describe, happen, item, liked, silent
 from collab_layer.stages import few
@@ -45,7 +45,9 @@ RULES: Mapping[str, str | Mapping[str, Any]] = {
 """Curation that ours is compared with: how much two owners have in common, and the paper's rules for films."""
 CURATED = ("evidence", "log_lift")
 """Features that depend on who is curated."""
-COLUMNS = (*FEATURES, *baselines.NAMES, *pools.NAMES, *(f"{rule}.{name}" for rule in RULES for name in CURATED))
+OTHERS = (*baselines.NAMES, *pools.NAMES, mem0_taste.NAME)
+"""Contestants that score by themselves; 0 throughout for those that are not asked."""
+COLUMNS = (*FEATURES, *OTHERS, *(f"{rule}.{name}" for rule in RULES for name in CURATED))
 
 
 class Layer(Told, Protocol):
@@ -69,6 +71,14 @@ class Layer(Told, Protocol):
 
     async def rank(self, entity: str, candidates: Sequence[str], /) -> Ranking:
         """Order candidates, each with its raw features."""
+        ...
+
+
+class Scorer(Protocol):
+    """A contestant that scores things for one who holds others."""
+
+    def scores(self, held: Sequence[int], items: Sequence[int], clock: Clock, /) -> Mapping[str, Floats]:
+        """By name, one score per item, shape (n,) each; its work on the clock."""
         ...
 
 
@@ -110,6 +120,7 @@ class Wanted:
         guests: Trials of a step at most, the first ones, whose histories are cut.
         gated: Whether the layer fits its own gate too.
         extra: Items asked for with every trial, in no list.
+        others: Contestants beside the baselines and the pools.
     """
 
     rules: Sequence[str] = tuple(RULES)
@@ -117,6 +128,7 @@ class Wanted:
     guests: int = 0
     gated: bool = True
     extra: Sequence[int] = ()
+    others: Sequence[Scorer] = ()
 
 
 def case_of(raw: Mapping[int, Floats], items: Sequence[int]) -> Case:
@@ -211,7 +223,7 @@ class _Asker:
                 ranking = await self._layer.rank(f"user:{trial.user}", [f"item:{one}" for one in asked])
             mine = _features(ranking)
             held = [event.item for event in self._held.get(trial.user, ())]
-            raw = self._beside(mine, asked, held)
+            raw = await asyncio.to_thread(self._beside, mine, asked, held)
             out.append(Answered(trial, raw, len(held), None if trial.fitting else self._gate))
             self._done += 1
             self._tell("ranking", self._done, self._total)
@@ -221,10 +233,10 @@ class _Asker:
 
     def _beside(self, mine: Mapping[int, Floats], asked: Sequence[int], held: Sequence[int]) -> Table:
         """The layer's features, then what the other contestants say."""
-        others = dict(self._seen.scores(held, asked, self._phases.call))
-        if self._pool is not None:
-            others |= self._pool.scores(held, asked, self._phases.call)
-        columns = [others.get(name, np.zeros(len(asked))) for name in (*baselines.NAMES, *pools.NAMES)]
+        others: dict[str, Floats] = {}
+        for scorer in (self._seen, *([] if self._pool is None else [self._pool]), *self._wanted.others):
+            others |= scorer.scores(held, asked, self._phases.call)
+        columns = [others.get(name, np.zeros(len(asked))) for name in OTHERS]
         return {one: np.append(mine[one], [column[at] for column in columns]) for at, one in enumerate(asked)}
 
     async def _curated_by(self, rule: str, out: list[Answered]) -> None:
@@ -267,7 +279,7 @@ class _Asker:
         asked = one.trial.short().union
         ranking = await self._layer.rank(f"user:{_guest(one.trial, cut)}", [f"item:{thing}" for thing in asked])
         held = [event.item for event in self._held[one.trial.user][-cut:]]
-        return self._beside(_features(ranking), asked, held)
+        return await asyncio.to_thread(self._beside, _features(ranking), asked, held)
 
 
 Table = dict[int, Floats]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collab_layer.bench import baselines, pools
-from collab_layer.bench.asking import COLUMNS, CURATED, FEATURES, RULES, Answered
+from collab_layer.bench.asking import COLUMNS, CURATED, FEATURES, OTHERS, RULES, Answered
 from collab_layer.stages.few import CUTS, Weights
 from collab_layer.stages.fit import Case, Fitted, fit, fit_gated
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN
@@ -51,7 +50,7 @@ def contestants(fitting: Sequence[Answered], kind: str, seeds: int) -> Contest:
     """
     past = _Past(fitting, kind, seeds)
     much, few = past.gated(FEATURES)
-    alone = [name for name in (*baselines.NAMES, *pools.NAMES) if _there(past.whole, name)]
+    alone = [name for name in OTHERS if _there(past.whole, name)]
     weights: dict[str, Weights] = {
         ISOLATED: past.fitted(OWN),
         "popularity": Weights({"popularity": 1.0}),

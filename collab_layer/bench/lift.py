@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from collab_layer.bench.asking import RULES, Answered, Wanted
 from collab_layer.bench.baselines import installed
 from collab_layer.bench.candidates import Step
 from collab_layer.bench.data import DataSet, load
+from collab_layer.bench.mem0_taste import Mem0Taste
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.replay import Progress, replay, silent
 from collab_layer.bench.report import Report, Row, peak_rss_mb
@@ -47,11 +48,14 @@ def run(
     seeds: int = 5,
     users: int | None = None,
     full: bool = False,
+    mem0: bool = False,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Measure one set; blocking, see `measure`."""
-    return asyncio.run(measure(data_dir, seeds=seeds, users=users, full=full, embedder=embedder, progress=progress))
+    return asyncio.run(
+        measure(data_dir, seeds=seeds, users=users, full=full, mem0=mem0, embedder=embedder, progress=progress)
+    )
 
 
 async def measure(
@@ -60,6 +64,7 @@ async def measure(
     seeds: int = 5,
     users: int | None = None,
     full: bool = False,
+    mem0: bool = False,
     embedder: Embedder | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -71,6 +76,7 @@ async def measure(
         users: Ask for so many test and so many fitting trials at most, drawn at random; None is all.
         full: Also with other curation rules, and over graphs that somebody spoiled: noise in every
             history, and attackers. About five times the work.
+        mem0: Also with a real Mem0, whose own search is isolated memory; a minute for five questions or so.
         embedder: None takes the one of the settings, else the built-in one.
         progress: Called with what is being done, how much is done, and of how much.
 
@@ -82,11 +88,17 @@ async def measure(
         data, steps = await asyncio.to_thread(prepared, data_dir, seeds, users)
     pushed = slices.pushed(data, steps)
     used = embedder or embedders.opened()
-    async with opened(used) as layer:
+    async with AsyncExitStack() as stack:
+        layer = await stack.enter_async_context(opened(used))
+        others = [stack.enter_context(Mem0Taste(data.texts, used))] if mem0 else []
         with phases.of("embed"):
             vectors = await _vectors(data, used)
         wanted = Wanted(
-            rules=tuple(RULES) if full else (), cuts=slices.CUTS, guests=GUESTS, extra=[pushed][: int(full)]
+            rules=tuple(RULES) if full else (),
+            cuts=slices.CUTS,
+            guests=GUESTS,
+            extra=[pushed][: int(full)],
+            others=others,
         )
         answered = await asking.ask(layer, data, steps, tell, vectors=vectors, wanted=wanted, phases=phases)
         spent = await _spent(layer)
@@ -100,7 +112,7 @@ async def measure(
         rows.append(Row(f"{data.name}.ials.skipped", 1.0, unit="contestants; install `implicit`"))
     rows += [*spent, *phases.rows()]
     rows.append(Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"))
-    command = f"collab bench lift --data {data_dir.name}{' --full' if full else ''}"
+    command = f"collab bench lift --data {data_dir.name}{' --full' if full else ''}{' --store mem0' if mem0 else ''}"
     return Report(command, data.sha256, 0, used.id, rows, {"candidates": candidates.digest(steps)})
 
 

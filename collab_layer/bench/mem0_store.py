@@ -152,9 +152,9 @@ def added(memory: Any, whose: str, text: str, about: Mapping[str, Any]) -> str:
     return str(done["results"][0]["id"])
 
 
-def search(memory: Any, whose: str, query: str) -> list[Row]:
+def search(memory: Any, whose: str, query: str, most: int = FOUND) -> list[Row]:
     """What Mem0 finds among one name's memories, best first."""
-    return list(memory.search(query, filters=_scope(whose), top_k=FOUND, threshold=0.0)["results"])
+    return list(memory.search(query, filters=_scope(whose), top_k=most, threshold=0.0)["results"])
 
 
 def filled(rows: Sequence[Row], at: Mapping[str, datetime], t: datetime, budget: int) -> list[Item]:
@@ -188,4 +188,4 @@ def _scope(whose: str) -> dict[str, str]:
     return {"run_id" if owner.kind == "session" else f"{owner.kind}_id": owner.id}
 
 
-__all__ = ["Mem0Store", "Mem0WithNeighbours", "alone", "shared", "together"]
+__all__ = ["Mem0Store", "Mem0WithNeighbours", "added", "alone", "search", "shared", "together"]

@@ -73,7 +73,7 @@ def section_of(row: Figure) -> int:
         return 3
     if "tercile" in row.name or set(_THIRDS) & set(re.split(r"[._]", row.name)):
         return 2
-    if last in ("harm", "worse", "leakage", "exposure"):
+    if last in ("harm", "harm_over_mem0", "worse", "leakage", "exposure"):
         return 1
     return 0 if last in ("lift", "help", "change") or "_over_" in last or "minus_" in last else 4
 

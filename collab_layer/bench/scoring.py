@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collab_layer.bench import candidates, metrics
+from collab_layer.bench import candidates, mem0_taste, metrics
 from collab_layer.bench.asking import COLUMNS, FEATURES, Answered, case_of
 from collab_layer.bench.contestants import ISOLATED, OURS, Contest, contestants
 from collab_layer.bench.report import Row
@@ -84,6 +84,7 @@ def score(name: str, answered: Sequence[Answered], seeds: int) -> list[Row]:
             place[LAYER] = np.stack(each)
         rows += _figures(prefix, place)
         rows += _against_the_best(prefix, place)
+        rows += _over_mem0(prefix, place)
         rows += _thirds(prefix, place, np.array(held))
         rows += _gate(prefix, contest)
         rows += _longer(f"{name}.{kind}", tested, kind, contest)
@@ -134,6 +135,17 @@ def _against_the_best(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
         others.pop(who, None)
     best = max(others, key=lambda who: float(others[who].mean()))
     return [_row(f"{prefix}.ours.minus_best", metrics.mean(mine - others[best], 0), f"difference to {best}")]
+
+
+def _over_mem0(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
+    """Ours against Mem0's own search, where that competes."""
+    if mem0_taste.NAME not in place:
+        return []
+    before, after = metrics.hits(place[mem0_taste.NAME]), metrics.hits(place[OURS])
+    return [
+        _row(f"{prefix}.ours.lift_over_mem0", metrics.lift(before.mean(axis=1), after.mean(axis=1), 0)),
+        _row(f"{prefix}.ours.harm_over_mem0", metrics.mean(metrics.harm(before, after), 0)),
+    ]
 
 
 def _thirds(prefix: str, place: Mapping[str, Counts], held: np.ndarray) -> list[Row]:

@@ -13,7 +13,9 @@ from collab_layer.bench import asking, candidates, contestants, lift, scoring, s
 from collab_layer.bench.asking import Answered, Wanted
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import load
+from collab_layer.bench.mem0_taste import Mem0Taste
 from collab_layer.bench.report import Report, Row
+from collab_layer.builtin.embedder import HashingEmbedder
 from collab_layer.errors import DataSetError
 from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN, SHARED
 from collab_layer.types.interaction import Interaction
@@ -314,6 +316,9 @@ def test_a_whole_run_over_a_real_layer(tmp_path):
         assert 0.0 <= rows[f"ml1m.{name}.h1"].value <= 1.0
     assert {f"ml1m.{name}.pop9.ours.pushed_first" for name in ("attack0", "attack5")} <= set(rows)
     assert rows["run.seconds"].value > 0
+    for who in ("rank", "itemknn", "ease", "gfcf", "ials", "naive_pool", "naive_search"):
+        assert rows[f"run.{who}.p95"].value >= rows[f"run.{who}.p50"].value > 0, "each contestant's time is told"
+    assert rows["run.model_calls"].value == rows["run.tokens"].value == 0
     assert all(rows[f"run.cpu.{phase}"].value >= 0 for phase in ("describe", "observe", "rank", "cuts", "score"))
     assert report.frozen["candidates"] == candidates.digest(lift.prepared(folder, 1, 6)[1])
     assert report.embedder.startswith("hashing")
@@ -326,3 +331,22 @@ def test_bad_data_is_refused_before_a_database_is_made(tmp_path):
     with pytest.raises(DataSetError):
         lift.run(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.timeout(600)  # Mem0 and Chroma are slow to import
+def test_a_real_mem0_competes_with_its_own_search(tmp_path):
+    folder = write_sequences(tmp_path / "films", users=12, items=40, held=8)
+    report = lift.run(folder, seeds=1, users=2, mem0=True)
+    rows = by_name(report.rows)
+    assert 0.0 <= rows["ml1m.pop9.mem0.h1"].value <= 1.0
+    assert "ml1m.pop9.ours.lift_over_mem0" in rows
+    assert "ml1m.last1.uni9.mem0.h1" in rows
+    assert rows["run.mem0.p50"].value > 0
+    assert report.command.endswith("--store mem0")
+    with Mem0Taste(
+        {1: "storm harbour ship", 2: "robot planet laser", 3: "a ship in a storm"}, HashingEmbedder()
+    ) as mem0:
+        found = mem0.scores([1, 2], [3, 2])["mem0"]
+        assert mem0.scores([1], [3, 2])["mem0"][0] > mem0.scores([2], [3, 2])["mem0"][0]
+        assert mem0.scores([], [3])["mem0"].tolist() == [0.0]
+        assert found.shape == (2,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -55,6 +55,9 @@ def lift(
     seeds: Annotated[int, typer.Option(min=1, max=20, help="Candidate lists per user; without a model only.")] = 5,
     seed: Annotated[int, typer.Option(help="Draws the users and the order of the candidates.")] = 0,
     full: Annotated[bool, typer.Option("--full", help="Also other curation, noise, attackers.")] = False,
+    store: Annotated[
+        Literal["mem0"] | None, typer.Option(help="Also a real Mem0, whose own search is isolated memory; slow.")
+    ] = None,
     embedder: Embedder = None,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +70,9 @@ def lift(
 
         if memory_model is not None:
             raise InputError("a memory model is measured by how a reasoning model ranks; name one: --reasoning-model")
-        return measure(data, seeds=seeds, users=users, full=full, embedder=embedder, as_json=as_json)
+        return measure(
+            data, seeds=seeds, users=users, full=full, mem0=store == "mem0", embedder=embedder, as_json=as_json
+        )
     return show(asyncio.run(_ablation(data, reasoning_model, memory_model, users or 100, seed)), as_json)
 
 

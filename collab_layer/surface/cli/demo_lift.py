@@ -26,6 +26,7 @@ CONTESTANTS = (
     "ease",
     "gfcf",
     "ials",
+    "mem0",
     "own_ease",
     "generic",
     "domain",
@@ -45,6 +46,7 @@ def measure(
     as_json: bool,
     users: int | None = None,
     full: bool = False,
+    mem0: bool = False,
     embedder: str | None = None,
 ) -> None:
     """Run the benchmark and print it.
@@ -63,7 +65,7 @@ def measure(
             bar.start_task(tasks[what])
             bar.update(tasks[what], completed=done, total=total)
 
-        report = lift.run(data, seeds=seeds, users=users, full=full, embedder=used, progress=tell)
+        report = lift.run(data, seeds=seeds, users=users, full=full, mem0=mem0, embedder=used, progress=tell)
     if as_json:
         emit(report.to_json())
     else:
