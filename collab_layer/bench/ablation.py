@@ -34,7 +34,8 @@ from collab_layer.bench import metrics
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet
 from collab_layer.bench.lift import prepared
-from collab_layer.bench.replay import Progress, replay
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.replay import replay
 from collab_layer.bench.report import Report, Row
 from collab_layer.config import Settings
 from collab_layer.errors import ModelError, UnknownIdError

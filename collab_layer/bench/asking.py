@@ -25,7 +25,8 @@ from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet, Event
 from collab_layer.bench.phases import Clock, Phases
 from collab_layer.bench.pools import Pool
-from collab_layer.bench.replay import Progress, Told, describe, happen, item, liked, silent
+from collab_layer.bench.progress import Progress, silent
+from collab_layer.bench.replay import Told, describe, happen, item, liked
 from collab_layer.stages import few
 from collab_layer.stages.fit import Case
 from collab_layer.stages.rank import DEFAULT_WEIGHTS

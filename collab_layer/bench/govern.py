@@ -25,6 +25,7 @@ from collab_layer.bench.borders import MAPPING
 from collab_layer.bench.gatemem import Episode
 from collab_layer.bench.metrics import summed
 from collab_layer.bench.play import Arm, Outcome, Stage, Told, play
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
 from collab_layer.errors import InputError
 from collab_layer.ports.models import Embedder
@@ -36,7 +37,6 @@ GOVERNED = {"office": 0.85, "education": 0.70}
 ARMS: Sequence[Arm] = ("ours", "open", "isolated")
 FROZEN = (borders.FILE, Path(attacks.__file__), Path(attack_words.__file__))
 """What was written before it was measured; the report carries their digests."""
-Progress = Callable[[str, int, int], None]
 Played = Sequence[Sequence[Outcome]]
 
 

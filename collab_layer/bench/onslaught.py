@@ -21,6 +21,7 @@ from pathlib import Path
 
 from collab_layer.bench.attack_words import Half
 from collab_layer.bench.attacks import Attack, World, attacks, leads, shows, world
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
@@ -29,7 +30,6 @@ from collab_layer.types.scope import Sharing
 
 BUDGET_TOKENS = 400
 MOST_SUCCESS, MOST_LOSS = 0.05, 0.03
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

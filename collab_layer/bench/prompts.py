@@ -19,7 +19,8 @@ import numpy as np
 
 from collab_layer.bench.ablation import KIND, drawn, titled
 from collab_layer.bench.lift import prepared
-from collab_layer.bench.replay import Progress, replay
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.replay import replay
 from collab_layer.bench.report import Report, Row
 from collab_layer.config import Settings
 from collab_layer.errors import ModelReplyError, UnknownIdError

@@ -13,13 +13,12 @@ from typing import Protocol
 
 from collab_layer.bench.candidates import Step, Trial
 from collab_layer.bench.data import DataSet
+from collab_layer.bench.progress import Progress, silent
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
 
 BATCH = 5_000
 _LONG_AGO = datetime(1990, 1, 1, tzinfo=UTC)
-
-Progress = Callable[[str, int, int], None]
 
 
 class Told(Protocol):
@@ -97,9 +96,4 @@ def item(number: int) -> Entity:
     return Entity("item", str(number))
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
-    return None
-
-
-__all__ = ["BATCH", "Progress", "Told", "describe", "happen", "item", "liked", "replay", "silent"]
+__all__ = ["BATCH", "Told", "describe", "happen", "item", "liked", "replay"]

@@ -20,13 +20,14 @@ import re
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from collab_layer.bench import embedders
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
 from collab_layer.bench.residue_stores import Kind, serve
 from collab_layer.bench.residue_worker import READY, Op, work
@@ -47,7 +48,6 @@ _DANGLING = """
         OR source LIKE 'i%' AND source NOT IN (SELECT printf('i%x', id) FROM interactions)
         OR source LIKE 'd%' AND source NOT IN (SELECT id FROM derived))
 """
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)

@@ -24,8 +24,9 @@ from pathlib import Path
 import numpy as np
 
 from collab_layer.bench import metrics, shapes_sets
-from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.tasks import Options, Progress
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.tasks import Options
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.ports.models import Embedder
@@ -63,7 +64,7 @@ async def measure(options: Options, progress: Progress) -> Report:
         async with _opened(options.embedder) as layer:
             await shapes_sets.ask(layer, real, found)
         rows = [_real_row(name, values) for name, values in found.items()]
-        rows.append(Row("run.seconds", time.perf_counter() - began, unit="s"))
+        rows += ended(began)
         command = f"collab bench tasks shapes --data {options.data.resolve().name}"
         return Report(command, real.sha256, options.seed, options.embedder.id, rows)
     for seed in range(options.seed, options.seed + options.seeds):
@@ -71,10 +72,7 @@ async def measure(options: Options, progress: Progress) -> Report:
             await _one(seed, fed, options.embedder, found)
             progress("shapes", 3 * (seed - options.seed) + at + 1, 3 * options.seeds)
     rows = [_row(name, values) for name, values in found.items() if name.split(".")[1] in parts]
-    rows += [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
+    rows += ended(began)
     made = sha256(repr((PROBLEMS, FOREIGN, OWNERS, THINGS, HELD)).encode()).hexdigest()
     return Report("collab bench tasks shapes", made, options.seed, options.embedder.id, rows)
 

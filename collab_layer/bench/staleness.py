@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from collab_layer.bench import metrics
-from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.tasks import Options, Progress
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.tasks import Options
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.testing import InMemoryBackend
@@ -94,10 +95,7 @@ async def measure(options: Options, progress: Progress) -> Report:
                 async with await opened as layer:
                     found += await _RUNS[part](layer, _subjects(seed), progress)
         rows += _rows(part, found)
-    rows += [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
+    rows += ended(began)
     made = sha256(repr([_subjects(options.seed + at) for at in range(options.seeds)]).encode()).hexdigest()
     return Report("collab bench tasks staleness", made, options.seed, options.embedder.id, rows)
 

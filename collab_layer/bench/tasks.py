@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from collab_layer.bench import embedders
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report
 from collab_layer.bench.stores import Opens
 from collab_layer.errors import InputError
 from collab_layer.ports.models import Embedder
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +107,4 @@ def named(name: str) -> Task:
     return known[name]
 
 
-__all__ = ["Measure", "Options", "Progress", "Task", "named", "tasks"]
+__all__ = ["Measure", "Options", "Task", "named", "tasks"]

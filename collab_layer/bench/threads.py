@@ -18,10 +18,13 @@ from math import log1p, log2
 import numpy as np
 
 from collab_layer.bench import metrics
+from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import Costs, entered
-from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.stores import EVERYONE, THREAD, Item, LayerStore, Opens, alone_of
-from collab_layer.bench.tasks import Options, Progress
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.store_names import alone_of
+from collab_layer.bench.stores import EVERYONE, THREAD, Item, Opens
+from collab_layer.bench.tasks import Options
 from collab_layer.bench.threads_data import Post, ThreadSet, load_threads
 from collab_layer.errors import DataSetError
 from collab_layer.plugins.manager import DEFAULT_EMBEDDER
@@ -82,10 +85,7 @@ async def measure(options: Options, progress: Progress) -> Report:
     for arm, one in heard.items():
         rows += one.costs.rows(f"threads.{arm}")
     rows = [_barred(row, options.embedder.id) for row in rows] if data.name == "stackexchange" else rows
-    rows += [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
+    rows += ended(began)
     name = options.folder.resolve().name
     return Report(f"collab bench tasks threads --data {name}", data.sha256, options.seed, options.embedder.id, rows)
 

@@ -15,10 +15,12 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import entered
-from collab_layer.bench.report import Report, Row, peak_rss_mb
-from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, LayerStore, Opens, Store
-from collab_layer.bench.tasks import Options, Progress
+from collab_layer.bench.progress import Progress
+from collab_layer.bench.report import Report, ended
+from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Opens, Store
+from collab_layer.bench.tasks import Options
 from collab_layer.bench.tickets_data import Ticket, TicketSet, load_tickets
 from collab_layer.bench.tickets_rows import MAIN, Heard, budgets_of, rows_of
 from collab_layer.bench.tickets_scores import figures, labels_of
@@ -55,10 +57,7 @@ async def measure(options: Options, progress: Progress) -> Report:
             await _ask(data, split, (layout, arm), opens, budgets, heard)
         progress("tickets", done + 1, len(rounds))
     rows = rows_of(data, layouts, tuple(arms), heard)
-    rows += [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
+    rows += ended(began)
     name = options.folder.resolve().name
     return Report(f"collab bench tasks tickets --data {name}", data.sha256, options.seed, options.embedder.id, rows)
 

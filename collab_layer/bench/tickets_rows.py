@@ -16,7 +16,7 @@ import numpy as np
 from collab_layer.bench import metrics
 from collab_layer.bench.metered import Costs
 from collab_layer.bench.report import Row
-from collab_layer.bench.stores import alone_of
+from collab_layer.bench.store_names import alone_of
 from collab_layer.bench.tickets_data import TicketSet
 from collab_layer.bench.tickets_scores import FIGURES
 from collab_layer.types.graph import Floats

@@ -22,6 +22,7 @@ from typing import get_args
 
 from collab_layer.bench import embedders
 from collab_layer.bench.facts import Half
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.recurring import Fact, Stream, stream
 from collab_layer.bench.report import Report, Row
 from collab_layer.bench.summarizer import Summarizer
@@ -136,7 +137,7 @@ async def follow(
     )
 
 
-async def compare(seeds: Sequence[int], progress: Callable[[str, int, int], None] | None = None) -> Report:
+async def compare(seeds: Sequence[int], progress: Progress | None = None) -> Report:
     """Every trigger over the same streams, their notes and facts added up.
 
     Args:

@@ -104,6 +104,7 @@ class OnnxEmbedder:
         runtime: Any = onnxruntime
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # a layer is a guest in its process
         try:
             return runtime.InferenceSession(str(self._folder / MODEL), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors have no common base

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.mem0_store import alone, shared, together
 from collab_layer.bench.metered import Costs, entered
-from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Item, LayerStore, Store, alone_of, named_stores
+from collab_layer.bench.store_names import alone_of, named_stores
+from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Item, Store
 from collab_layer.builtin.embedder import HashingEmbedder
 from collab_layer.errors import InputError
 
@@ -89,14 +91,14 @@ async def test_a_thread_is_told_once() -> None:
 
 
 def test_a_store_is_named_and_found() -> None:
-    found = named_stores(["mine=collab_layer.bench.stores:LayerStore"])
+    found = named_stores(["mine=collab_layer.bench.layer_store:LayerStore"])
     assert isinstance(found["mine"](), LayerStore)
 
 
 @pytest.mark.parametrize(
     "given",
     ["LayerStore", "x=nowhere:Store", "x=collab_layer.bench.stores:nothing", "x=collab_layer.bench.stores:ENDED",
-     "ours=collab_layer.bench.stores:LayerStore", "a b=collab_layer.bench.stores:LayerStore", "x=:y", ""],
+     "ours=collab_layer.bench.layer_store:LayerStore", "a b=collab_layer.bench.layer_store:LayerStore", "x=:y", ""],
 )  # fmt: skip
 def test_a_store_that_cannot_be_made_is_refused(given: str) -> None:
     with pytest.raises(InputError):
@@ -189,5 +191,5 @@ def test_a_contestant_is_compared_with_memory_alone_in_the_same_store() -> None:
 
 def test_known_contestants_need_only_their_name_and_are_given_the_embedder_of_the_run() -> None:
     embedder = HashingEmbedder(64)
-    found = named_stores(["mem0", "mine=collab_layer.bench.stores:LayerStore"], embedder)
+    found = named_stores(["mem0", "mine=collab_layer.bench.layer_store:LayerStore"], embedder)
     assert found["mem0"].keywords == found["mine"].keywords == {"embedder": embedder}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from collab_layer.bench.mem0_offline import offline_memory
 from collab_layer.bench.perf.graphs import Graph
 from collab_layer.bench.perf.notes import Writer
 from collab_layer.bench.perf.timing import Sample, Watch, held_to
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.config import Settings
 from collab_layer.sync import CollabLayer
@@ -33,17 +34,16 @@ OWNERS, MEMORIES = 20, 10
 PATIENCE_S = 10.0
 """So long, since on a busy machine a search would else go on without the layer and seem quick."""
 _NEEDED = ("mem0", "chromadb", "collab_layer_mem0")
-Tell = Callable[[str, int, int], None]
 
 
-async def measure(url: str, tenant: str, graph: Graph, seed: int, calls: int, tell: Tell) -> Sequence[Row]:
+async def measure(url: str, tenant: str, graph: Graph, seed: int, calls: int, tell: Progress) -> Sequence[Row]:
     """All rows; a quarter of the calls come before, so that what is measured is not the first read."""
     if any(find_spec(needed) is None for needed in _NEEDED):
         return ()
     return await asyncio.to_thread(lambda: list(_measured(url, tenant, graph, seed, calls, tell)))
 
 
-def _measured(url: str, tenant: str, graph: Graph, seed: int, calls: int, tell: Tell) -> Iterator[Row]:
+def _measured(url: str, tenant: str, graph: Graph, seed: int, calls: int, tell: Progress) -> Iterator[Row]:
     writer = Writer(seed + 2)
     owners = np.random.default_rng(seed).choice(graph.owners, min(OWNERS, graph.owners), replace=False).tolist()
     with (

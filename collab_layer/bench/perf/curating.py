@@ -9,7 +9,7 @@ things. Measured is reading the pool and choosing from it, in the calling thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from collab_layer.bench.perf.contestants import Dicts, full, in_sql
 from collab_layer.bench.perf.graphs import Graph
 from collab_layer.bench.perf.timing import Watch, held_to, size_name
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.graph.reader import HOLDERS_CAP, OWN_CAP, neighborhood
 from collab_layer.graph.store import GraphStore
@@ -30,7 +31,6 @@ COMPARED, RECALLED = 60, 20
 """Owners of a case at most, that other ways are tried for, and that the whole pool is read for."""
 CPU_P99_MS = 10.0
 _ALL = 1 << 30
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def cases(graph: Graph, seed: int, calls: int) -> Mapping[str, Ids]:
     }
 
 
-def measure(bench: Bench, seed: int, tell: Tell) -> Iterator[Row]:
+def measure(bench: Bench, seed: int, tell: Progress) -> Iterator[Row]:
     """All rows of one size."""
     name = f"perf.curate.{size_name(len(bench.graph))}"
     dicts = Dicts.of(bench.graph)

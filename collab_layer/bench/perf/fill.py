@@ -7,7 +7,7 @@ Never: a second schema. Columns are those of `graph.tables`; notes go in through
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Table, update
 
 from collab_layer.bench.perf.graphs import Graph
+from collab_layer.bench.progress import Progress
 from collab_layer.graph import cards
 from collab_layer.graph.adjacency import PACKED, Kind
 from collab_layer.graph.cards import CardDraft
@@ -30,7 +31,6 @@ from collab_layer.types.time import FOREVER
 
 _ROWS = 50_000
 _NOTES = 1_000
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Notes:
     vectors: Vectors
 
 
-def fill(store: GraphStore, tenant: str, graph: Graph, notes: Notes, tell: Tell) -> None:
+def fill(store: GraphStore, tenant: str, graph: Graph, notes: Notes, tell: Progress) -> None:
     """Store everything; owner i becomes `user:u<i>`, thing i `item:i<i>`."""
     with store.database.write() as connection:
         ensure(connection, tenant)

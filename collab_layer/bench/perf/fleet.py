@@ -14,12 +14,13 @@ import asyncio
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
 from collab_layer.bench.perf.notes import Writer
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
@@ -35,7 +36,6 @@ JOBS = 80
 WAITS_BAR, COMPUTES_BAR, AT = 3.0, 1.5, 4
 """Of so many workers on PostgreSQL against one; SQLite has one writer, and no bar."""
 PATIENCE_S = 900.0
-Tell = Callable[[str, int, int], None]
 _QUIET = Settings(worker=False)
 
 
@@ -87,7 +87,7 @@ class _Case:
 
 
 def measure(
-    url: str, workers: int, seed: int, tell: Tell, *, jobs: int = JOBS, kinds: Sequence[Kind] = KINDS
+    url: str, workers: int, seed: int, tell: Progress, *, jobs: int = JOBS, kinds: Sequence[Kind] = KINDS
 ) -> Iterator[Row]:
     """Rows for one worker and for `workers`, and the ratio; bars hold for 4 workers on PostgreSQL.
 

@@ -9,21 +9,21 @@ CPU is that of the whole process, since the layer reads in threads of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import numpy as np
 
 from collab_layer.bench.perf.graphs import Graph
 from collab_layer.bench.perf.notes import Writer
 from collab_layer.bench.perf.timing import Watch, held_to
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.layer import AsyncCollabLayer
 
 FRESH_MS, CACHED_MS = 25.0, 5.0
-Tell = Callable[[str, int, int], None]
 
 
-async def measure(layer: AsyncCollabLayer, graph: Graph, seed: int, calls: int, tell: Tell) -> AsyncIterator[Row]:
+async def measure(layer: AsyncCollabLayer, graph: Graph, seed: int, calls: int, tell: Progress) -> AsyncIterator[Row]:
     """All rows; a quarter of the calls come before, so that what is measured is not the first read."""
     random, writer = np.random.default_rng(seed), Writer(seed + 1)
     for shape in ("taste", "text"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from collab_layer.bench.perf.fill import Notes, fill
 from collab_layer.bench.perf.graphs import LEAST, Graph, generate
 from collab_layer.bench.perf.notes import Writer
 from collab_layer.bench.perf.timing import size_name
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
 from collab_layer.config import Settings
 from collab_layer.errors import InputError
@@ -38,7 +39,6 @@ NOTES_PER_EDGE, MOST_NOTES = 0.05, 50_000
 GROWTH = 3.0
 SETTLED = 200
 """Owners whose neighbours are read before a process's memory is looked at."""
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Plan:
     workers: int = 0
 
 
-async def measure(plan: Plan, tell: Tell) -> Report:
+async def measure(plan: Plan, tell: Progress) -> Report:
     """Everything that is asked for.
 
     Raises:
@@ -97,7 +97,7 @@ async def measure(plan: Plan, tell: Tell) -> Report:
     return Report(command, digest.hexdigest(), plan.seed, embedder, rows)
 
 
-async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Tell) -> str:
+async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Progress) -> str:
     """Fill and read one size; the embedder that was used."""
     tenant, largest = f"perf-{len(graph)}", len(graph) == max(plan.sizes)
     settings, embedder = Settings(worker=False), embedders.opened()
@@ -125,7 +125,7 @@ async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Tell) 
     return embedder.id
 
 
-async def _notes(embedder: Embedder, graph: Graph, seed: int, tell: Tell) -> Notes:
+async def _notes(embedder: Embedder, graph: Graph, seed: int, tell: Progress) -> Notes:
     writer = Writer(seed)
     texts = [writer.note() for _ in range(min(MOST_NOTES, int(len(graph) * NOTES_PER_EDGE)))]
     vectors: list[np.ndarray[tuple[int, int], np.dtype[np.float32]]] = []

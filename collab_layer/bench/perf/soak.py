@@ -26,6 +26,7 @@ import numpy as np
 from sqlalchemy import Connection, false, func, select
 
 from collab_layer.bench.perf.notes import Writer
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
 from collab_layer.config import Settings
 from collab_layer.errors import CollabError, InputError, UnknownIdError
@@ -49,7 +50,6 @@ LEASE_S = 5.0
 WARM, LATE = (0.3, 0.5), (0.8, 1.0)
 """Parts of the run that are compared: after the start, and at the end."""
 MEMORY_BAR, DESCRIPTORS_BAR, DELTAS_BAR = 1.2, 8.0, 2.0
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Load:
         self.refused[error.code] = self.refused.get(error.code, 0) + 1
 
 
-async def measure(url: str | None, duration_s: float, seed: int, tell: Tell) -> Report:
+async def measure(url: str | None, duration_s: float, seed: int, tell: Progress) -> Report:
     """The whole run.
 
     Args:
@@ -111,7 +111,7 @@ async def measure(url: str | None, duration_s: float, seed: int, tell: Tell) -> 
 # -- load ------------------------------------------------------------------------------------
 
 
-async def _loaded(layer: AsyncCollabLayer, url: str, load: Load, duration_s: float, seed: int, tell: Tell) -> None:
+async def _loaded(layer: AsyncCollabLayer, url: str, load: Load, duration_s: float, seed: int, tell: Progress) -> None:
     begun = time.monotonic()
 
     def part() -> float:
@@ -231,7 +231,7 @@ async def _worker(url: str) -> None:
 # -- figures ---------------------------------------------------------------------------------
 
 
-async def _sample(url: str, load: Load, part: Callable[[], float], duration_s: float, tell: Tell) -> None:
+async def _sample(url: str, load: Load, part: Callable[[], float], duration_s: float, tell: Progress) -> None:
     database = Database(url)
     try:
         while (now := part()) < 1:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from collab_layer.bench.perf.notes import Writer
+from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Row
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
@@ -26,7 +27,6 @@ from collab_layer.types.scope import Sharing
 
 SINGLE_BAR, TOGETHER_BAR, PROPAGATED_BAR = 1_000.0, 10_000.0, 300.0
 BATCH, THREADS, TASKS = 5_000, 8, 200
-Tell = Callable[[str, int, int], None]
 _QUIET = Settings(worker=False)
 
 
@@ -53,7 +53,7 @@ class _Clock:
         return Pace(count, time.process_time() - self._cpu, time.perf_counter() - self._wall)
 
 
-async def measure(url: str, count: int, seed: int, tell: Tell) -> list[Row]:
+async def measure(url: str, count: int, seed: int, tell: Progress) -> list[Row]:
     """All rows; about `5 * count` interactions are told.
 
     Args:
