@@ -298,12 +298,12 @@ def _rows(prefix: str, cases: Sequence[_Case], results: Mapping[str, Sequence[tu
     place["no_read"] = np.array([case.no_read for case in cases])
     rows = [Row(f"{prefix}.users", float(len(cases)), unit="users")]
     for who, found in place.items():
-        rows.append(_row(f"{prefix}.{who}.h1", metrics.mean(metrics.hits(found), 0)))
-        rows.append(_row(f"{prefix}.{who}.n5", metrics.mean(metrics.ndcg(found), 0)))
+        rows.append(Row.of(f"{prefix}.{who}.h1", metrics.mean(metrics.hits(found), 0)))
+        rows.append(Row.of(f"{prefix}.{who}.n5", metrics.mean(metrics.ndcg(found), 0)))
     for whole, others in (("real", VARIANTS[1:]), ("product", ("no_read",))):
         for other in others:
             gain = metrics.ndcg(place[whole]) - metrics.ndcg(place[other])
-            rows.append(replace(_row(f"{prefix}.{whole}_minus_{other}.n5", metrics.mean(gain, 0)), unit="difference"))
+            rows.append(replace(Row.of(f"{prefix}.{whole}_minus_{other}.n5", metrics.mean(gain, 0)), unit="difference"))
     for variant, found in results.items():
         rows += _cost_rows(f"{prefix}.{variant}", [usage for _, usage, _ in found])
         rows.append(Row(f"{prefix}.{variant}.answered", float(np.mean([good for _, _, good in found]))))
@@ -318,10 +318,6 @@ def _cost_rows(prefix: str, spent: Sequence[Usage], users: int | None = None) ->
         Row(f"{prefix}.tokens_out_per_user", sum(usage.output_tokens for usage in spent) / count, unit="tokens"),
         Row(f"{prefix}.repaired_per_user", sum(usage.repaired for usage in spent) / count, unit="parts"),
     ]
-
-
-def _row(name: str, figure: metrics.Interval) -> Row:
-    return Row(name, figure.value, figure.low, figure.high)
 
 
 __all__ = ["KIND", "VARIANTS", "drawn", "measure", "titled"]

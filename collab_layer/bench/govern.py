@@ -90,7 +90,7 @@ def _rows(name: str, domain: str, arm: Arm, outcomes: Played, seed: int) -> list
     def share(metric: str, picked: Callable[[Outcome], bool], hit: Callable[[Outcome], bool]) -> Row:
         columns = _columns(outcomes, picked, hit)
         interval = summed(columns, _ratio, seed)
-        return Row(f"{name}.{metric}", interval.value, interval.low, interval.high)
+        return Row.of(f"{name}.{metric}", interval)
 
     rows = [
         share("utility", _useful, lambda one: one.raw.useful),
@@ -105,7 +105,7 @@ def _rows(name: str, domain: str, arm: Arm, outcomes: Played, seed: int) -> list
         ]
     )
     governed = summed(both, _governed, seed)
-    row = Row(f"{name}.governed", governed.value, governed.low, governed.high)
+    row = Row.of(f"{name}.governed", governed)
     rows.append(row.against(">=", GOVERNED[domain]) if arm == "ours" else row)
     if arm != "open":
         strays = [share("ungranted", _any, lambda one: one.raw.strayed)]

@@ -27,7 +27,6 @@ from collab_layer.bench.data import DataSet, load
 from collab_layer.bench.mem0_taste import Mem0Taste
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress, silent
-from collab_layer.bench.replay import replay
 from collab_layer.bench.report import Report, Row, peak_rss_mb
 from collab_layer.bench.scoring import score
 from collab_layer.config import Settings
@@ -172,4 +171,4 @@ async def _vectors(data: DataSet, embedder: Embedder) -> Vectors:
     return np.asarray(await embedder.embed([data.texts[item] for item in sorted(data.texts)]))
 
 
-__all__ = ["measure", "opened", "prepared", "replay", "run"]
+__all__ = ["measure", "opened", "prepared", "run"]

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from collab_layer.bench.metrics import Interval
+
 _TESTS = {">=": operator.ge, "<=": operator.le, ">": operator.gt}
 
 Sense = Literal[">=", "<=", ">"]
@@ -35,6 +37,11 @@ class Row:
     unit: str = "share"
     bar: str | None = None
     ok: bool | None = None
+
+    @classmethod
+    def of(cls, name: str, figure: Interval, unit: str = "share") -> Row:
+        """A figure with its interval."""
+        return cls(name, figure.value, figure.low, figure.high, unit)
 
     def against(self, sense: Sense, bar: float, *, positive: bool = False, low: float | None = None) -> Row:
         """The same row with a bar.

@@ -108,12 +108,12 @@ def versus(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
     rows: list[Row] = []
     for who, found in place.items():
         mine = first[who].mean(axis=1)
-        rows.append(_row(f"{prefix}.{who}.h1", metrics.mean(mine, 0)))
+        rows.append(Row.of(f"{prefix}.{who}.h1", metrics.mean(mine, 0)))
         if who != ISOLATED:
-            rows.append(_row(f"{prefix}.{who}.lift", metrics.lift(base, mine, 0)))
-            rows.append(_row(f"{prefix}.{who}.minus_isolated", metrics.mean(mine - base, 0), "difference"))
-            rows.append(_row(f"{prefix}.{who}.harm", metrics.mean(metrics.harm(first[ISOLATED], first[who]), 0)))
-            rows.append(_row(f"{prefix}.{who}.worse", metrics.mean(metrics.worse(place[ISOLATED], found), 0)))
+            rows.append(Row.of(f"{prefix}.{who}.lift", metrics.lift(base, mine, 0)))
+            rows.append(Row.of(f"{prefix}.{who}.minus_isolated", metrics.mean(mine - base, 0), "difference"))
+            rows.append(Row.of(f"{prefix}.{who}.harm", metrics.mean(metrics.harm(first[ISOLATED], first[who]), 0)))
+            rows.append(Row.of(f"{prefix}.{who}.worse", metrics.mean(metrics.worse(place[ISOLATED], found), 0)))
     return rows
 
 
@@ -122,8 +122,8 @@ def _figures(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
     for who, found in place.items():
         for at in (1, 3, 5):
             if at > 1:  # the first is in every table
-                rows.append(_row(f"{prefix}.{who}.h{at}", metrics.mean(metrics.hits(found, at).mean(axis=1), 0)))
-            rows.append(_row(f"{prefix}.{who}.n{at}", metrics.mean(metrics.ndcg(found, at).mean(axis=1), 0)))
+                rows.append(Row.of(f"{prefix}.{who}.h{at}", metrics.mean(metrics.hits(found, at).mean(axis=1), 0)))
+            rows.append(Row.of(f"{prefix}.{who}.n{at}", metrics.mean(metrics.ndcg(found, at).mean(axis=1), 0)))
     return rows
 
 
@@ -134,7 +134,7 @@ def _against_the_best(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
     for who in (OURS, "fitted", LAYER):
         others.pop(who, None)
     best = max(others, key=lambda who: float(others[who].mean()))
-    return [_row(f"{prefix}.ours.minus_best", metrics.mean(mine - others[best], 0), f"difference to {best}")]
+    return [Row.of(f"{prefix}.ours.minus_best", metrics.mean(mine - others[best], 0), f"difference to {best}")]
 
 
 def _over_mem0(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
@@ -143,8 +143,8 @@ def _over_mem0(prefix: str, place: Mapping[str, Counts]) -> list[Row]:
         return []
     before, after = metrics.hits(place[mem0_taste.NAME]), metrics.hits(place[OURS])
     return [
-        _row(f"{prefix}.ours.lift_over_mem0", metrics.lift(before.mean(axis=1), after.mean(axis=1), 0)),
-        _row(f"{prefix}.ours.harm_over_mem0", metrics.mean(metrics.harm(before, after), 0)),
+        Row.of(f"{prefix}.ours.lift_over_mem0", metrics.lift(before.mean(axis=1), after.mean(axis=1), 0)),
+        Row.of(f"{prefix}.ours.harm_over_mem0", metrics.mean(metrics.harm(before, after), 0)),
     ]
 
 
@@ -155,7 +155,7 @@ def _thirds(prefix: str, place: Mapping[str, Counts], held: np.ndarray) -> list[
     for third, part in zip(THIRDS, np.array_split(order, 3), strict=True):
         if len(part):
             before, after = (metrics.hits(place[who][part]).mean(axis=1) for who in (ISOLATED, OURS))
-            rows.append(_row(f"{prefix}.ours.lift_{third}_activity", metrics.lift(before, after, 0)))
+            rows.append(Row.of(f"{prefix}.ours.lift_{third}_activity", metrics.lift(before, after, 0)))
     return rows
 
 
@@ -217,10 +217,6 @@ def _opened(name: str, tested: Sequence[Answered]) -> list[Row]:
 
 def _table(case: Case, names: Sequence[str]) -> Floats:
     return standardise(np.stack([case.columns[name] for name in names])).T
-
-
-def _row(name: str, figure: metrics.Interval, unit: str = "share") -> Row:
-    return Row(name, figure.value, figure.low, figure.high, unit)
 
 
 __all__ = ["COLUMNS", "FEATURES", "Board", "barred", "score", "versus"]

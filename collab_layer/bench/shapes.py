@@ -177,7 +177,7 @@ def _real_row(name: str, values: Sequence[float]) -> Row:
 
 def _row(name: str, values: Sequence[float]) -> Row:
     one = metrics.mean(np.array(values), 0)
-    return Row(name, one.value, one.low, one.high).against(">=", 1.0)
+    return Row.of(name, one).against(">=", 1.0)
 
 
 __all__ = ["PARTS", "measure"]

@@ -117,7 +117,7 @@ def attacked(name: str, answered: Sequence[Answered], pushed: int, seeds: int) -
     rows: list[Row] = []
     for who, used in weights.items():
         figure = metrics.mean(metrics.hits(board.places(used)).mean(axis=1), 0)
-        rows.append(Row(f"{name}.{SHORT}.{who}.pushed_first", figure.value, figure.low, figure.high))
+        rows.append(Row.of(f"{name}.{SHORT}.{who}.pushed_first", figure))
     return rows
 
 

@@ -118,7 +118,7 @@ def _rows(part: str, found: Sequence[Sequence[float]]) -> list[Row]:
         return rows
     for at, after in enumerate(AFTER, start=1):
         one = metrics.mean(table[told, at], 0)
-        rows.append(Row(f"staleness.{part}.after{after}", one.value, one.low, one.high).against("<=", 0.0))
+        rows.append(Row.of(f"staleness.{part}.after{after}", one).against("<=", 0.0))
     return rows
 
 

@@ -202,7 +202,7 @@ def _place(case: Case, weights: Mapping[str, float]) -> int:
 
 def _row(name: str, values: Floats) -> Row:
     found = metrics.mean(values, 0)
-    return Row(name, found.value, found.low, found.high)
+    return Row.of(name, found)
 
 
 def _barred(row: Row, embedder: str) -> Row:

@@ -96,7 +96,7 @@ def _over_pool(prefix: str, pool: Floats, ours: Floats) -> list[Row]:
     recall = FIGURES.index("recall")
     known = ~np.isnan(pool[:, recall]) & ~np.isnan(ours[:, recall])
     lift = metrics.lift(pool[known, recall], ours[known, recall], 0)
-    return [*rows, Row(f"{prefix}.recall_lift_over_pool", lift.value, lift.low, lift.high)]
+    return [*rows, Row.of(f"{prefix}.recall_lift_over_pool", lift)]
 
 
 def _row(name: str, values: Floats) -> Row:
@@ -105,7 +105,7 @@ def _row(name: str, values: Floats) -> Row:
     if not len(known):
         return Row(name, float("nan"), unit=unit)
     found = metrics.mean(known, 0)
-    return Row(name, found.value, found.low, found.high, unit)
+    return Row.of(name, found, unit)
 
 
 def _barred(row: Row) -> Row:
