@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
@@ -22,11 +22,13 @@ from collab_layer import AsyncCollabLayer, CollabLayer
 from collab_layer.errors import CollabError, NotPermittedError, UnknownIdError
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory
+from collab_layer.types.interaction import Interaction
 from collab_layer_zep import mapping
 from collab_layer_zep.backend import ZepBackend
 from collab_layer_zep.client import Api
 from collab_layer_zep.places import MAX_KEPT, Places
 from collab_layer_zep.section import CHARS_PER_TOKEN
+from collab_layer_zep.voices import SPEAKS
 
 Layer = CollabLayer | AsyncCollabLayer
 READERS: Final = 4
@@ -128,6 +130,19 @@ class Asker:
         """What neighbours of a graph's owner know of a query."""
         owner = await self._places.owner(uuid) if mapping.is_uuid(uuid) else None
         return Told(None) if owner is None else await self._context(owner, query)
+
+    async def heard(self, uuid: str, messages: Sequence[Any]) -> Told:
+        """Keep what others than the thread's user said as their own memory; who is nobody known is not kept."""
+        owner = await self._owner_of_thread(uuid)
+        told: list[Interaction] = []
+        for one in messages:
+            whose = self.store.voices.of(str(one.name or "")) if one.role == SPEAKS else None
+            if owner is not None and whose not in (None, owner) and self._layer.principal in (None, whose):
+                key = f"{self.store.name}:message:{one.uuid_}"
+                told.append(Interaction(actor=whose, verb="said", text=one.content, key=key))
+        if told:
+            await self._call(self._layer, "observe", told)
+        return Told(None)
 
     # -- parts -------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from collab_layer_zep.reading import Reader
 from collab_layer_zep.recall import Recall
 from collab_layer_zep.refusals import ZepResidueError
 from collab_layer_zep.stating import Stater
+from collab_layer_zep.voices import Voices
 from collab_layer_zep.writing import Writer
 
 NAME: Final = "zep"
@@ -48,6 +49,8 @@ class ZepBackend:
         ledger: A SQLite file for what we write, made at the first write. Writers that share it
             are exact among themselves.
         graphs: Standalone graphs by uuid, where their names do not say whose they are.
+        speakers: Whom the names in threads stand for. Facts that rest on words of anybody but the
+            thread's user are left out; a name that is neither the user's nor here is nobody's.
         timeout_s: For one request, > 0.
         task_timeout_s: For an asynchronous write to come to its end, > 0.
         clock: What the store takes for now.
@@ -65,6 +68,7 @@ class ZepBackend:
         write: bool = False,
         ledger: str | os.PathLike[str] = LEDGER,
         graphs: Mapping[str, Entity | str] | None = None,
+        speakers: Mapping[str, Entity | str] | None = None,
         timeout_s: float = 30.0,
         task_timeout_s: float = 300.0,
         clock: Clock = system_clock,
@@ -75,7 +79,9 @@ class ZepBackend:
         self.ledger = Ledger(ledger, name)
         self.places = Places(self.api, _named(graphs or {}))
         self._reader, self._eraser = Reader(name), Eraser(self.api)
-        self._recall = Recall(self.api, self.places, self._reader)
+        named = {name: Entity.parse(whose) for name, whose in (speakers or {}).items()}
+        self.voices = Voices(self.api, self.places, named)
+        self._recall = Recall(self.api, self.places, self._reader, self.voices)
         wait_s = task_timeout_s + LEASE_S
         self._writer = Writer(self.api, self.ledger, self._eraser, clock, wait_s)
         self._stater = Stater(self.api, self.ledger, self.places, self._reader, clock, wait_s)
@@ -128,6 +134,7 @@ class ZepBackend:
             return PartHealth(name=self._name, condition="degraded", detail=wrong)
         lost = len(self.places.nameless)
         detail = f"{users} users, {graphs} graphs" + (f"; {lost} users have ids too long to name" if lost else "")
+        detail += f"; {self.voices.complaint()}" if self.voices.complaint() else ""
         return PartHealth(name=self._name, condition="ok" if users or graphs else "empty", detail=detail)
 
     async def aclose(self) -> None:

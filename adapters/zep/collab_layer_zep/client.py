@@ -18,7 +18,7 @@ from zep_cloud import AsyncZep, EdgeInput, EdgeType, NodeInput, Zep  # noqa: E40
 from zep_cloud.core.api_error import ApiError  # noqa: E402
 from zep_cloud.graph.client import AsyncGraphClient, GraphClient  # noqa: E402
 from zep_cloud.thread.client import AsyncThreadClient, ThreadClient  # noqa: E402
-from zep_cloud.types import Edge, EdgeListFilters, EdgeSearchFilters  # noqa: E402
+from zep_cloud.types import Edge, EdgeListFilters, EdgeSearchFilters, EpisodeListFilters  # noqa: E402
 
 from collab_layer.errors import InputError  # noqa: E402
 from collab_layer_zep.refusals import ZepTaskError  # noqa: E402
@@ -211,6 +211,11 @@ class Api(Wire):
     async def episode(self, graph: str, episode: str) -> Json | None:
         """An episode by uuid."""
         return await self.find(self.client.graph.episode.get, graph, episode)
+
+    def episodes(self, graph: str, episodes: Sequence[str]) -> AsyncGenerator[Json]:
+        """At most 256 episodes by uuid; those that are gone are left out."""
+        filters = EpisodeListFilters(mentioned_node_uuids=list(episodes))
+        return self.each(self.client.graph.episode.list, graph, filters=filters)
 
     async def drop_episode(self, graph: str, episode: str) -> bool:
         """Delete an episode with the facts that rest on nothing else; False if it was gone."""

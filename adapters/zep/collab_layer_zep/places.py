@@ -36,6 +36,7 @@ class Places:
         self._api, self._named = api, dict(named)
         self._graphs: dict[Entity, tuple[float, list[str]]] = {}
         self._owners: dict[str, tuple[float, Entity]] = {}
+        self._names: dict[Entity, tuple[float, frozenset[str]]] = {}
         self.nameless: set[str] = set()
 
     async def of(self, owner: Entity) -> list[str]:
@@ -46,6 +47,18 @@ class Places:
         found = sorted(await (self._user(owner) if owner.kind == USER else self._standalone(owner)))
         if found:
             _keep(self._graphs, owner, found)
+        return found
+
+    async def names(self, owner: Entity) -> frozenset[str]:
+        """What a user is called in its threads, in small letters: id, names, address; nothing if it is gone."""
+        kept = self._names.get(owner)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
+        user = await self._row(owner) or {}
+        first, last = (str(user.get(field) or "").strip() for field in ("first_name", "last_name"))
+        called = (str(user.get("user_id") or ""), str(user.get("email") or ""), first, f"{first} {last}")
+        found = frozenset(name for one in called if (name := one.strip().casefold()))
+        _keep(self._names, owner, found)
         return found
 
     async def owner(self, graph: str) -> Entity | None:
@@ -79,14 +92,18 @@ class Places:
             self._owners.pop(graph, None)
 
     async def _user(self, owner: Entity) -> list[str]:
+        user = await self._row(owner)
+        return [str(user["graph_uuid"])] if user is not None and user.get("graph_uuid") else []
+
+    async def _row(self, owner: Entity) -> Json | None:
         user_id, uuid = mapping.user_id_of(owner), mapping.uuid_of(owner)
         if user_id is not None:
             user = await self._api.user_named(user_id)
         else:
             user = None if uuid is None else await self._api.user(uuid)
         if user is None or mapping.user_entity(user.get("user_id"), user["uuid"]) != owner:
-            return []
-        return [str(user["graph_uuid"])] if user.get("graph_uuid") else []
+            return None
+        return user
 
     async def _standalone(self, owner: Entity) -> list[str]:
         found = {graph for graph, one in self._named.items() if one == owner}

@@ -22,6 +22,7 @@ from collab_layer_zep.reading import Reader
 from collab_layer_zep.refusals import ZepGoneError
 from collab_layer_zep.times import window
 from collab_layer_zep.together import each
+from collab_layer_zep.voices import Voices
 
 IDS: Final = 50
 """Edges asked for at once."""
@@ -36,10 +37,11 @@ class Recall:
         api: The project.
         places: Who has which graph.
         reader: Reads edges.
+        voices: Tells whose words facts rest on.
     """
 
-    def __init__(self, api: Api, places: Places, reader: Reader) -> None:
-        self._api, self._places, self._reader = api, places, reader
+    def __init__(self, api: Api, places: Places, reader: Reader, voices: Voices) -> None:
+        self._api, self._places, self._reader, self._voices = api, places, reader, voices
 
     async def read(self, found: Mapping[str, Sequence[Ref]]) -> list[MemoryRecord]:
         """The facts that still exist."""
@@ -47,7 +49,7 @@ class Recall:
         async def of_graph(graph: str) -> list[MemoryRecord]:
             owner = await self._places.owner(graph)
             rows = [] if owner is None else await self.rows(graph, found[graph])
-            return [] if owner is None else _records(self._reader, owner, graph, rows)
+            return [] if owner is None else await self._records(owner, graph, rows)
 
         return [record for records in await each(of_graph, found) for record in records]
 
@@ -74,7 +76,7 @@ class Recall:
                 if size <= 0:
                     return Page(records, f"{graph}/")
                 rows, more = await self._part(graph, pages.mark_of(mark if graph == start else ""), size)
-                records += _records(self._reader, owner, graph, rows)
+                records += await self._records(owner, graph, rows)
                 size -= len(rows)
                 if more is not None:
                     return Page(records, f"{graph}/{more}")
@@ -89,7 +91,7 @@ class Recall:
             found: list[MemoryRecord] = []
             for graph in graphs:
                 rows = [row async for row in self._api.all_edges(graph, at=window(at))]
-                found += self._reader.held(owner, graph, rows, at)
+                found += self._reader.held(owner, graph, await self._voices.own(owner, graph, rows), at)
             return sorted(found, key=lambda record: (str(record.at), record.ref.id))
 
         return await self._of(owner, read, [])
@@ -109,6 +111,10 @@ class Recall:
         known = await each(self._has_any, places)
         return sorted({owner for (owner, _), any_ in zip(places, known, strict=True) if any_})
 
+    async def _records(self, owner: Entity, graph: str, rows: Sequence[Json]) -> list[MemoryRecord]:
+        own = await self._voices.own(owner, graph, rows)
+        return [record for record, _ in self._reader.records(owner, graph, own).values()]
+
     async def _of(self, owner: Entity, read: Callable[[Sequence[str]], Awaitable[T]], nothing: T) -> T:
         for _ in range(2):
             try:
@@ -122,7 +128,7 @@ class Recall:
         cursor: str | None = None
         for _ in range(SEARCH_PAGES):
             page = await self._api.search(graph, query, cursor, at=window(at))
-            found += self._reader.held(owner, graph, page.rows, at)
+            found += self._reader.held(owner, graph, await self._voices.own(owner, graph, page.rows), at)
             cursor = page.cursor
             if cursor is None or len(found) >= k:
                 break
@@ -142,13 +148,9 @@ class Recall:
                 rows, mark = await self._part(graph, mark, IDS)
             except ZepGoneError:
                 return False
-            if self._reader.records(owner, graph, rows):
+            if await self._records(owner, graph, rows):
                 return True
         return False
-
-
-def _records(reader: Reader, owner: Entity, graph: str, rows: Sequence[Json]) -> list[MemoryRecord]:
-    return [record for record, _ in reader.records(owner, graph, rows).values()]
 
 
 def _scored(record: MemoryRecord, place: int) -> MemoryRecord:

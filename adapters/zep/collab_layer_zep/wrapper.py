@@ -34,10 +34,11 @@ Named = Mapping[str, Any]
 
 
 class Way(NamedTuple):
-    """What one method does besides what it did: what it asks, and what it makes of both answers."""
+    """What one method does besides what it did: what it asks, what it makes of both answers, what it tells first."""
 
     ask: Callable[[Named, Any], Question | None]
     add: Callable[[Named, Any, Told, Settings], Any]
+    tell: Callable[[Named, Any], Question | None] = lambda named, answer: None
 
 
 class Settings(NamedTuple):
@@ -63,6 +64,7 @@ def collaborative(
     write: bool = False,
     ledger: str = LEDGER,
     graphs: Mapping[str, Entity | str] | None = None,
+    speakers: Mapping[str, Entity | str] | None = None,
 ) -> Z:
     """Give a Zep client what neighbours know.
 
@@ -86,6 +88,8 @@ def collaborative(
         write: Let the layer write derived items, into graphs named `collab:for:…`.
         ledger: SQLite file for what is written.
         graphs: Standalone graphs by uuid, where their names do not say whose they are.
+        speakers: Whom the names in threads stand for. What they say through `thread.add_messages` in a
+            thread of another user is kept by the layer as their own memory.
 
     Raises:
         InputError: Another class, a client that is collaborative already, a layer of the other
@@ -98,7 +102,7 @@ def collaborative(
         raise InputError("this client is collaborative already; wrap the one that it was made from")
     if not CHARS[0] <= budget_chars <= CHARS[1] or limit < 0 or timeout_s <= 0:
         raise InputError(f"budget_chars must be in [{CHARS[0]}, {CHARS[1]}], limit at least 0, timeout_s above 0")
-    store = ZepBackend(zep, name=name, write=write, ledger=ledger, graphs=graphs)
+    store = ZepBackend(zep, name=name, write=write, ledger=ledger, graphs=graphs, speakers=speakers)
     reader = None if principal is None else Entity.parse(principal)
     opened = _layer(zep, layer, path, tenant)
     named = {uuid.lower(): Entity.parse(owner) for uuid, owner in (graphs or {}).items()}
@@ -176,6 +180,8 @@ def _override(inner: Callable[..., Any], way: Way) -> Callable[..., Any]:
         async def awaited(self: Any, *args: Any, **kwargs: Any) -> Any:
             answer = await inner(self, *args, **kwargs)
             named, settings = _named(inner, self, args, kwargs), _settings(self)
+            if (told := way.tell(named, answer)) is not None:
+                await settings.asker.awaited(told)
             question = way.ask(named, answer)
             if question is None:
                 return answer
@@ -187,6 +193,8 @@ def _override(inner: Callable[..., Any], way: Way) -> Callable[..., Any]:
     def blocking(self: Any, *args: Any, **kwargs: Any) -> Any:
         answer = inner(self, *args, **kwargs)
         named, settings = _named(inner, self, args, kwargs), _settings(self)
+        if (told := way.tell(named, answer)) is not None:
+            settings.asker.blocking(told)
         question = way.ask(named, answer)
         if question is None:
             return answer
@@ -217,6 +225,11 @@ def _ask_added(named: Named, answer: Any) -> Question | None:
         return None
     words = "\n".join(str(getattr(one, "content", None) or "") for one in answer.messages or ())
     return lambda asker: asker.thread(str(named["thread_uuid"]), words)
+
+
+def _tell_added(named: Named, answer: Any) -> Question | None:
+    said = [one for one in answer.messages or () if one.name]
+    return (lambda asker: asker.heard(str(named["thread_uuid"]), said)) if said else None
 
 
 def _ask_graph(named: Named, answer: Any) -> Question | None:
@@ -263,7 +276,7 @@ def _marks(facets: tuple[Facet, ...], degraded: tuple[str, ...]) -> dict[str, An
 WAYS: Mapping[str, Mapping[str, Way]] = {
     "thread": {
         "get_context": Way(_ask_thread, _with_section),
-        "add_messages": Way(_ask_added, _with_section),
+        "add_messages": Way(_ask_added, _with_section, _tell_added),
     },
     "graph": {
         "get_context": Way(_ask_graph, _with_section),

@@ -11,6 +11,7 @@ from zep_contract.state import State
 from zep_contract.strict import Call, ContractError, Json, Reply, answer, checked_time, new_id, now, parse
 
 MAX_AT_ONCE = 100
+MAX_MENTIONED = 256
 _TYPES = {"text": str, "int": int, "float": (int, float), "boolean": bool}
 
 
@@ -243,6 +244,14 @@ class Facts:
     def list_episodes(self, call: Call) -> Reply:
         graph = self.state.graph_of(call)
         rows = [row for row in self.state.episodes.values() if row["graph_uuid"] == graph]
+        filters = parse(sdk.EpisodeListFilters, call.body.get("filters") or {}, "filters")
+        ignored = filters.model_fields_set - {"mentioned_node_uuids"}
+        if ignored:
+            raise ContractError(501, "not_modelled", f"filters {sorted(ignored)}")
+        if filters.mentioned_node_uuids is not None:  # an episode's own uuid matches it
+            if len(filters.mentioned_node_uuids) > MAX_MENTIONED:
+                raise ContractError(400, "validation", f"at most {MAX_MENTIONED} are allowed", "filters")
+            rows = [row for row in rows if row["uuid"] in filters.mentioned_node_uuids]
         return 200, answer(sdk.EpisodePage, page(call, rows, ("created_at", "uuid")))
 
     def delete_episode(self, call: Call) -> Reply:

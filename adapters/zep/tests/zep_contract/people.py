@@ -49,7 +49,11 @@ class People:
             raise ContractError(409, "conflict", "user_id is taken", "user_id")
         uuid = new_id()
         graph = state.new_graph(type="user", user_uuid=uuid)
-        fields = {name: call.body[name] for name in ("user_id", "email", "first_name", "metadata") if name in call.body}
+        fields = {
+            name: call.body[name]
+            for name in ("user_id", "email", "first_name", "last_name", "metadata")
+            if name in call.body
+        }
         user = {"uuid": uuid, "graph_uuid": graph["uuid"], "created_at": now(), **fields}
         state.users[uuid] = answer(sdk.User, user)
         node = {
@@ -165,6 +169,7 @@ class People:
         episode = {
             "uuid": uuid, "graph_uuid": thread["graph_uuid"], "thread_uuid": thread["uuid"], "content": sent.content,
             "source": "message", "created_at": now(), "reference_time": time, "processed": True,
+            "role": sent.role, "role_name": sent.name,
         }  # fmt: skip
         self.state.messages[uuid] = answer(sdk.Message, message)
         self.state.episodes[uuid] = answer(sdk.Episode, episode)
