@@ -28,7 +28,6 @@ from collab_layer.graph import mending, names, nights, receipts, upkeep
 from collab_layer.graph.nights import EDGES, ITEMS, Night
 from collab_layer.graph.tables import tenants
 from collab_layer.plugins.specs import Event
-from collab_layer.types.time import SECOND
 from collab_layer.types.upkeep import CHANGES, Consolidation
 
 PAGE_ITEMS, PAGE_OWNERS, PAGE_NODES = 2_000, 100, 500
@@ -96,12 +95,12 @@ def tell(tools: Tools, run: Run) -> None:
         tools.tell(Event("consolidated", run.tenant, "", _changes(run)))
 
 
-def claim(tools: Tools, tenant: str, *, force: bool = False) -> Run | None:
+def claim(tools: Tools, tenant: str) -> Run | None:
     """Begin a run, or go on with one; None while somebody else is at it."""
     now = tools.now()
     with tools.store.database.write() as connection:
         before = nights.load(connection, tenant)
-        night = nights.claim(connection, tenant, now, force=force)
+        night = nights.claim(connection, tenant, now)
         if night is None:
             return None
         return Run(tenant, night, resumed=night.started == before.started, total=_total(connection, tenant))
@@ -128,11 +127,8 @@ def page(tools: Tools, run: Run) -> None:
 async def _begin(tools: Tools, tenant: str) -> Run | None:
     if not await tools.in_thread(_known, tools, tenant):
         return None
-    waited = perf_counter()
     while True:
-        # A clock may stand still: whoever holds a lease for so long is dead.
-        force = perf_counter() - waited > nights.LEASE / SECOND
-        run = await tools.in_thread(claim, tools, tenant, force=force)
+        run = await tools.in_thread(claim, tools, tenant)
         if run is not None:
             return run
         await asyncio.sleep(POLL_S)
@@ -186,7 +182,7 @@ def _settle(tools: Tools, run: Run, plan: Plan) -> None:
                     plan = tidying.plan(tidying.open_desk(tools, connection, run.tenant, [plan.owner], now), plan.owner)
                 if _unmoved(connection, run.tenant, plan):
                     upkeep.apply(connection, run.tenant, plan.changes, now)
-                    night = run.night.on(ITEMS, plan.owner, _sum(run, plan.counts), now)
+                    night = run.night.on(ITEMS, plan.owner, _sum(run, plan.counts))
                     nights.keep(connection, run.tenant, night)
                 else:
                     night = None
@@ -227,7 +223,7 @@ def _edges(tools: Tools, run: Run) -> bool:
             names.lock(connection, tenant)
             wrong = mending.look(connection, tenant, nodes, now)
             mending.mend(connection, tools.store.adjacency, tenant, wrong)
-            night = run.night.on(EDGES, nodes[-1], _sum(run, {**counts, **wrong.counts}), now)
+            night = run.night.on(EDGES, nodes[-1], _sum(run, {**counts, **wrong.counts}))
             nights.keep(connection, tenant, night)
         run.night = night
     else:
@@ -244,7 +240,7 @@ def _sum(run: Run, counts: Counter[str] | dict[str, int]) -> dict[str, int]:
 
 def _keep(tools: Tools, run: Run, half: str, after: int, counts: dict[str, int]) -> None:
     """Save the place of a page that changed nothing."""
-    night = run.night.on(half, after, _sum(run, counts), tools.now())
+    night = run.night.on(half, after, _sum(run, counts))
     if not run.dry:
         with tools.store.database.write() as connection:
             nights.keep(connection, run.tenant, night)

@@ -2,7 +2,8 @@
 
 Kept in the database under one name of `settings`, so that several workers do not do it twice
 and a restart goes on where it stopped. A lease with a token lets another take over from one
-that died; whoever lost it changes nothing more.
+that died; whoever lost it changes nothing more. Leases go by the database's clock, as all do;
+which night it is goes by the layer's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, select
 
 from collab_layer.errors import StaleLeaseError
+from collab_layer.graph import present
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
@@ -21,8 +23,6 @@ from collab_layer.types.time import DAY, SECOND
 
 NAME = "consolidation"
 LEASE = 60 * SECOND
-LATEST = 2 * LEASE
-"""No live lease ends later from now; somebody's now may be as old as its wait for the tenant's row was long."""
 ITEMS, EDGES = "items", "edges"
 """The two halves of a run: readers by id, then entities by id."""
 
@@ -33,7 +33,7 @@ class Night:
 
     Attributes:
         token: Of who is at it; 0 if the last run is done or none ever began.
-        until: End of the lease, microseconds.
+        until: End of the lease by the database's clock, microseconds.
         started, finished: Of the run that is open, and of the last one that was done; 0 if never.
         half, after: The last reader or entity that is done.
         pages: Transactions so far.
@@ -54,9 +54,9 @@ class Night:
         """Whether a run was begun and not finished."""
         return self.started > self.finished
 
-    def on(self, half: str, after: int, counts: dict[str, int], now: int) -> Night:
+    def on(self, half: str, after: int, counts: dict[str, int]) -> Night:
         """One page further."""
-        return replace(self, half=half, after=after, counts=counts, pages=self.pages + 1, until=now + LEASE)
+        return replace(self, half=half, after=after, counts=counts, pages=self.pages + 1)
 
 
 _ADAPTER = TypeAdapter(Night)
@@ -69,37 +69,36 @@ def load(connection: Connection, tenant: str) -> Night:
     return Night() if text is None else _ADAPTER.validate_json(text)
 
 
-def claim(connection: Connection, tenant: str, now: int, *, force: bool = False) -> Night | None:
+def claim(connection: Connection, tenant: str, now: int) -> Night | None:
     """Begin a run, or go on with one of the last day; None while somebody else is at it.
 
     Args:
         connection: In a write transaction.
         tenant: Whose.
-        now: Microseconds.
-        force: Take it from whoever holds it.
+        now: By the layer's clock, microseconds.
     """
     lock(connection, tenant)
-    found = load(connection, tenant)
-    held = 0 < found.until - now <= LATEST  # one that ends later was taken before a clock was set back
-    if found.open and found.token and held and not force:
+    found, at = load(connection, tenant), present.read(connection)
+    held = 0 < found.until - at <= LEASE  # one that ends later was taken before that clock was set back
+    if found.open and found.token and held:
         return None
     if found.open and now - found.started < DAY:
-        mine = replace(found, token=next_id(), until=now + LEASE)
+        mine = replace(found, token=next_id(), until=at + LEASE)
     else:
         started = max(now, found.finished + 1)  # a clock may have been set back
-        mine = Night(token=next_id(), until=now + LEASE, started=started, finished=found.finished)
+        mine = Night(token=next_id(), until=at + LEASE, started=started, finished=found.finished)
     _save(connection, tenant, mine)
     return mine
 
 
 def keep(connection: Connection, tenant: str, night: Night) -> None:
-    """Save how far a run came, in the transaction of the page itself.
+    """Save how far a run came, in the transaction of the page itself; the lease begins anew.
 
     Raises:
         StaleLeaseError: Another worker has taken it over; the page must not be written.
     """
     _check(connection, tenant, night.token)
-    _save(connection, tenant, night)
+    _save(connection, tenant, replace(night, until=present.read(connection) + LEASE))
 
 
 def finish(connection: Connection, tenant: str, night: Night) -> None:
