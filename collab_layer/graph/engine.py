@@ -31,6 +31,7 @@ from collab_layer.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
+from collab_layer.graph import bulk
 
 BUSY_TIMEOUT_S = 5.0
 CHECKPOINT_WAIT_MS = 500
@@ -208,16 +209,31 @@ def upsert(connection: Connection, table: Any, rows: list[dict[str, Any]], *, up
     """
     if not rows:
         return 0
+    if connection.dialect.name != "sqlite" and len(rows) >= bulk.LEAST:
+        return bulk.upsert(connection, table, rows, update)
     return connection.execute(_upsert(connection.dialect.name, table, update), rows).rowcount
+
+
+def insert(connection: Connection, table: Any, rows: list[dict[str, Any]]) -> None:
+    """Insert rows, which all name the same columns."""
+    if connection.dialect.name != "sqlite" and len(rows) >= bulk.LEAST:
+        bulk.insert(connection, table, rows)
+    elif rows:
+        connection.execute(_insert(table), rows)
 
 
 def insert_of(dialect: str, table: Any) -> Any:
     """An insert of the dialect, which knows what to do on a conflict."""
     if dialect == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert
+        from sqlalchemy.dialects.sqlite import insert as insert_in_dialect
     else:
-        from sqlalchemy.dialects.postgresql import insert
-    return insert(table)
+        from sqlalchemy.dialects.postgresql import insert as insert_in_dialect
+    return insert_in_dialect(table)
+
+
+@lru_cache(maxsize=64)
+def _insert(table: Any) -> Any:
+    return table.insert()
 
 
 @lru_cache(maxsize=256)

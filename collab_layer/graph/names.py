@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, text, update
 
-from collab_layer.graph.engine import upsert
+from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.tables import entities, settings, tenants
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.scope import Sharing
@@ -170,8 +170,7 @@ def meet(connection: Connection, tenant: str, wanted: Iterable[Entity], mentions
         known.update(_rows(connection, tenant, (str(entity) for entity in missing)))
         missing = [entity for entity in missing if str(entity) not in known]
         rows = [_new(tenant, next_id + at, entity, mentions.get(entity), rev) for at, entity in enumerate(missing)]
-        if rows:
-            connection.execute(entities.insert(), rows)
+        insert(connection, entities, rows)
         late = min((_usable(entity, mentions[entity]) for entity in missing if entity in mentions), default=FOREVER)
         ids = {str(entity): next_id + at for at, entity in enumerate(missing)}
     else:

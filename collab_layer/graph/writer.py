@@ -13,12 +13,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, select
 
 from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.graph import latecomers, membership, spans
 from collab_layer.graph import outbox as work
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
+from collab_layer.graph.engine import insert
 from collab_layer.graph.ids import interaction_id, next_id, number_of
 from collab_layer.graph.names import Mention, find, meet, mention, share_with_erasure
 from collab_layer.graph.tables import edges, interactions
@@ -35,7 +36,6 @@ _KEYED = select(_I.actor, _I.key, _I.id).where(
 )
 _KEYED_OF_FEW = _KEYED.where(_I.actor.in_(bindparam("actors", expanding=True)))
 _KEYED_OF_MANY = _KEYED.where(_I.actor > 0)  # so that the index on (tenant, actor, key) is not passed over
-_INSERT, _INSERT_EDGES = insert(interactions), insert(edges)
 
 
 def observe(
@@ -74,9 +74,8 @@ def observe(
             if item.verb == JOINED and item.target is not None:
                 joined.append((row["actor"], row["target"], row["at"]))
     if rows:
-        connection.execute(_INSERT, rows)
-        if lines:
-            connection.execute(_INSERT_EDGES, lines)
+        insert(connection, interactions, rows)
+        insert(connection, edges, lines)
         if joined or left:
             membership.settle(connection, adjacency, tenant, joined, left)
         _end_older(connection, adjacency, tenant, rows, now)

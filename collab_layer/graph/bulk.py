@@ -1,0 +1,84 @@
+"""Many rows to one statement of PostgreSQL: each column goes as one array.
+
+In:   a connection, a table, rows that all name the same columns.
+Out:  the rows stored in one round trip, as one insert for each of them would store them.
+Never: for SQLite, where a statement is no round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, Integer, LargeBinary, SmallInteger, Table
+
+LEAST = 4
+"""Rows from which one statement is cheaper than one for each."""
+PAGE = 5_000
+"""Rows that one statement takes at most, so that no parameter grows without bounds."""
+_TYPES = (
+    (SmallInteger, "smallint"),
+    (BigInteger, "bigint"),
+    (Integer, "integer"),
+    (Boolean, "boolean"),
+    (Float, "double precision"),
+    (LargeBinary, "bytea"),
+)
+"""Strings go as `text`: a cast to a narrower type would cut them where storing refuses them."""
+
+
+def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """Insert rows."""
+    _run(connection, _statement(table, tuple(rows[0]), None), rows)
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], update: tuple[str, ...]) -> int:
+    """Insert rows; on a conflict of the key update the columns named, or leave the row alone.
+
+    Returns:
+        Rows inserted or updated.
+    """
+    if update:  # one statement cannot update a row twice
+        rows = _last(rows, tuple(column.name for column in table.primary_key.columns), update)
+    return _run(connection, _statement(table, tuple(rows[0]), update), rows)
+
+
+def _last(rows: Sequence[dict[str, Any]], key: Sequence[str], update: Sequence[str]) -> list[dict[str, Any]]:
+    """What is left of rows with one key when each updates the one before."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        this = tuple(row[name] for name in key)
+        found[this] = {**found[this], **{name: row[name] for name in update}} if this in found else row
+    return list(found.values())
+
+
+def _run(connection: Connection, statement: str, rows: Sequence[dict[str, Any]]) -> int:
+    count = 0
+    for start in range(0, len(rows), PAGE):
+        part = rows[start : start + PAGE]
+        given = {name: [row[name] for row in part] for name in rows[0]}
+        count += connection.exec_driver_sql(statement, given).rowcount
+    return count
+
+
+@lru_cache(maxsize=128)
+def _statement(table: Table, names: tuple[str, ...], update: tuple[str, ...] | None) -> str:
+    """An insert of arrays; `update` None lets a conflict fail, an empty one leaves the row alone."""
+    given = ", ".join(f"%({name})s::{_type(table.columns[name])}[]" for name in names)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    line = f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({given})"
+    if update is None:
+        return line
+    if not update:
+        return f"{line} ON CONFLICT DO NOTHING"
+    key = ", ".join(f'"{column.name}"' for column in table.primary_key.columns)
+    changed = ", ".join(f'"{name}" = excluded."{name}"' for name in update)
+    return f"{line} ON CONFLICT ({key}) DO UPDATE SET {changed}"
+
+
+def _type(column: Column[Any]) -> str:
+    return next((name for kind, name in _TYPES if isinstance(column.type, kind)), "text")
+
+
+__all__ = ["LEAST", "insert", "upsert"]
