@@ -26,7 +26,6 @@ from collab_layer.stages import propagate
 from collab_layer.stages.asked import updates
 from collab_layer.stages.asked.telling import Memory, Noted, Receiver, Written
 from collab_layer.stages.asked.updates import UpdateQuestion
-from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.scope import Level
@@ -58,11 +57,16 @@ class Asking:
     now: int
 
 
+def asks(tools: Tools) -> bool:
+    """Whether a model is ever asked about new events."""
+    return "memory" in tools.models and tools.trigger != "nightly"
+
+
 def may_ask(tools: Tools, loaded: Loaded) -> bool:
     """Whether a model could be asked about the claim; cheap, and not yet whether it will be."""
-    if "memory" not in tools.models or tools.trigger == "nightly" or not may_be_told(loaded):
+    if not asks(tools) or not may_be_told(loaded):
         return False
-    telling = [event for event in loaded.news if quarantined(event.words) is None]
+    telling = [event for event in loaded.news if event.quarantine is None]
     return any(event.words for event in telling) if tools.trigger == "recurrence" else bool(telling)
 
 

@@ -1,4 +1,4 @@
-"""Edges of one claim's events, in the caller's transaction.
+"""Edges of some claims' events, in the caller's transaction.
 
 In:   events with the entities that their words name.
 Out:  an edge to each, for as long as the event holds; those that an earlier reading of the same words
@@ -7,13 +7,14 @@ Out:  an edge to each, for as long as the event holds; those that an earlier rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from collab_layer.flows.pending import Loaded, Pending, Worded
 from collab_layer.graph.adjacency import Adjacency, Kind, pick
+from collab_layer.graph.engine import insert
 from collab_layer.graph.tables import edges, entities, interactions
 from collab_layer.graph.writer import edge_rows
 from collab_layer.types.entity import Entity
@@ -26,7 +27,6 @@ _HELD = select(_E.id, _E.src, _E.dst, _E.kind, _E.valid_to, _E.folded, _E.intera
     _E.interaction.in_(bindparam("numbers", expanding=True)),
     _E.kind.in_(_MENTIONS),
 )
-_NEW = edges.insert()
 _DEGREE = (
     update(entities)
     .where(entities.c.tenant == bindparam("whose"), entities.c.id == bindparam("entity"))
@@ -34,48 +34,46 @@ _DEGREE = (
 )
 
 
-def links(loaded: Loaded, worded: Worded, ids: Mapping[Entity, int]) -> list[tuple[int, ...]]:
+def links(worded: Worded, ids: Mapping[Entity, int]) -> list[tuple[int, ...]]:
     """What each event refers to: explicit links first, then what its words name."""
-    out: list[tuple[int, ...]] = []
-    for event, topics in zip(loaded.events, worded.topics, strict=True):
-        out.append(tuple(dict.fromkeys([*_said(event), *(ids[topic] for topic, _ in topics)])))
-    return out
+    return [
+        tuple(dict.fromkeys([*_said(event), *(ids[topic] for topic, _ in topics)])) for event, topics in worded.told
+    ]
 
 
 def write(
     connection: Connection,
     adjacency: Adjacency,
-    loaded: Loaded,
-    linked: Sequence[tuple[int, ...]],
-    rows: Sequence[int],
+    parts: Sequence[tuple[Loaded, Sequence[tuple[int, ...]], Sequence[int]]],
     now: int,
 ) -> None:
-    """Bring the edges of the events in these rows to their links."""
-    tenant, entity = loaded.claim.tenant, loaded.claim.entity
+    """Bring edges to the links of events: of each claim all links, and the rows that are to be written."""
+    tenant = parts[0][0].claim.tenant
     # Records that are read again have edges of an earlier reading; so have those of a worker that died over them.
-    worded = [loaded.events[row].id for row in rows if loaded.events[row].text is not None]
-    held = _held(connection, loaded, worded)
+    worded = [loaded.events[row].id for loaded, _, rows in parts for row in rows if loaded.events[row].text is not None]
+    held = _held(connection, tenant, worded)
     lines: list[dict[str, Any]] = []
     gone: list[Any] = []
-    for row in rows:
-        event, before = loaded.events[row], held.get(loaded.events[row].id, {})
-        for id_ in linked[row]:
-            if id_ not in before and id_ not in _said(event) and id_ != entity:
-                lines += edge_rows(
-                    tenant, entity, id_, Kind.MENTIONS, weight=1.0, at=event.at, now=now,
-                    interaction=event.id, valid_to=event.valid_to,
-                )  # fmt: skip
-        gone += [edge for other, both in before.items() if other not in linked[row] for edge in both]
-    if lines:
-        connection.execute(_NEW, lines)
+    for loaded, linked, rows in parts:
+        entity = loaded.claim.entity
+        for row in rows:
+            event, before = loaded.events[row], _by_end(held.get(loaded.events[row].id, ()), entity)
+            for id_ in linked[row]:
+                if id_ not in before and id_ not in _said(event) and id_ != entity:
+                    lines += edge_rows(
+                        tenant, entity, id_, Kind.MENTIONS, weight=1.0, at=event.at, now=now,
+                        interaction=event.id, valid_to=event.valid_to,
+                    )  # fmt: skip
+            gone += [edge for other, both in before.items() if other not in linked[row] for edge in both]
+    insert(connection, edges, lines)
     _remove(connection, adjacency, tenant, gone)
 
 
-def pin(connection: Connection, loaded: Loaded) -> None:
+def pin(connection: Connection, loaded: Sequence[Loaded]) -> None:
     """Note which version a reference without one was found to mean."""
-    rows = [{"number": event.id, "found": event.version} for event in loaded.events if event.pinned]
+    rows = [{"number": event.id, "found": event.version} for one in loaded for event in one.events if event.pinned]
     if rows:
-        here = (interactions.c.tenant == loaded.claim.tenant) & (interactions.c.id == bindparam("number"))
+        here = (interactions.c.tenant == loaded[0].claim.tenant) & (interactions.c.id == bindparam("number"))
         connection.execute(update(interactions).where(here).values(version=bindparam("found")), rows)
 
 
@@ -92,15 +90,21 @@ def count_degrees(
         connection.execute(_DEGREE, rows)
 
 
-def _held(connection: Connection, loaded: Loaded, numbers: Sequence[int]) -> dict[int, dict[int, list[Any]]]:
-    """Mentions of these events: interaction -> other end -> edges in both directions."""
-    found: dict[int, dict[int, list[Any]]] = {}
-    entity, tenant = loaded.claim.entity, loaded.claim.tenant
+def _held(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, list[Any]]:
+    """Mentions of these events, by interaction: edges in both directions."""
+    found: dict[int, list[Any]] = {}
     for start in range(0, len(numbers), _CHUNK):
         given = {"tenant": tenant, "numbers": numbers[start : start + _CHUNK]}
         for row in connection.execute(_HELD, given):
-            other = row.dst if row.src == entity else row.src
-            found.setdefault(row.interaction, {}).setdefault(other, []).append(row)
+            found.setdefault(row.interaction, []).append(row)
+    return found
+
+
+def _by_end(rows: Iterable[Any], entity: int) -> dict[int, list[Any]]:
+    """Edges of one event by their other end."""
+    found: dict[int, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.dst if row.src == entity else row.src, []).append(row)
     return found
 
 

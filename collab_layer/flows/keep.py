@@ -1,21 +1,22 @@
-"""What a claim came to, in one transaction, fenced: cards and edges, updates, the claim settled.
+"""What claims came to, in two transactions, fenced: cards and edges; updates, and the claims settled.
 
-Never waits for a model: where one is asked, cards and edges are kept before, and only the
-updates and the settling follow. A plan is stored only if the lease and the generation are still
-the claim's, and if everybody told may still read everybody behind what it is told.
+Never waits for a model: cards and edges are kept before one is asked. Whatever is stored for several
+claims is stored for each as if it were alone; a claim whose lease, generation or grants moved on is
+left out and holds up no other. A plan is stored only if everybody told may still read everybody
+behind what it is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import Connection, select, update
 
-from collab_layer.errors import StaleLeaseError
-from collab_layer.flows import edging
+from collab_layer.flows import edging, pending
 from collab_layer.flows.pending import Loaded, Worded
-from collab_layer.flows.plan import Plan
+from collab_layer.flows.plan import Plan, may_be_told
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import read_by_others
 from collab_layer.graph import (
@@ -38,8 +39,6 @@ from collab_layer.graph.merged import DELIVERED, RETRACTING
 from collab_layer.graph.names import Mention, Tenant, mention
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.graph.tables import derived as derived_items
-from collab_layer.stages import tokens
-from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
@@ -48,63 +47,79 @@ FOLD_AT = 16
 """Deltas at which the arrays of a node that others write to are packed."""
 
 
-def keep(tools: Tools, loaded: Loaded, worded: Worded) -> None:
-    """Cards and edges only; the lease stays, and everything can be kept once more.
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of some plans: those not named are lost, since somebody else has the claim, or something was erased.
 
-    Raises:
-        StaleLeaseError: Nothing was changed.
+    Attributes:
+        done: Stored and settled.
+        again: What the plan rests on moved on: nothing was changed, plan anew.
     """
-    with tools.store.database.write() as connection:
-        stands = _check(tools, connection, loaded)
-        _records(tools, connection, loaded, worded, stands)
+
+    done: list[Loaded]
+    again: list[Loaded]
 
 
-def finish(tools: Tools, loaded: Loaded, plan: Plan, worded: Worded | None = None) -> bool:
-    """Store a plan and settle the claim; with `worded`, cards and edges too.
+def keep(tools: Tools, worded: Sequence[Worded]) -> list[Loaded]:
+    """Store cards and edges of some claims of one tenant; settle those of which nobody is to be told.
+
+    Of the others the leases stay, and everything can be kept once more.
 
     Returns:
-        False if what the plan rests on moved on meanwhile: nothing was changed, plan anew.
-
-    Raises:
-        StaleLeaseError: Somebody else has the claim, something was erased, or nobody may read
-            the actor any more: nothing was changed.
+        The claims that are still ours; of the others nothing was changed.
     """
-    claim, now = loaded.claim, tools.now()
     with tools.store.database.write() as connection:
-        stands = _check(tools, connection, loaded)
-        if not _holds(tools, connection, loaded, plan, stands.policy):
-            return False
-        if worded is not None:
-            _records(tools, connection, loaded, worded, stands)
-        elif plan.items:
-            names.bump(connection, claim.tenant)  # answers kept in memory do not have them yet
-        items = evidence.capped(connection, claim.tenant, plan.items, now)
-        derived.put(connection, claim.tenant, items)
-        considered.mark(connection, claim.tenant, plan.cards, now)
-        _queue_deliveries(tools, connection, claim.tenant, items, now)
-        outbox.settle(connection, claim)
-    return True
+        stands, ours = _ours(tools, connection, [one.loaded for one in worded])
+        if ours:
+            still = {one.claim.entity for one in ours}
+            _records(tools, connection, [one for one in worded if one.loaded.claim.entity in still], stands)
+            outbox.settle(connection, [one.claim for one in ours if not may_be_told(one)])
+    return ours
+
+
+def finish(tools: Tools, plans: Sequence[tuple[Loaded, Plan]]) -> Finished:
+    """Store plans for claims of one tenant, and settle these."""
+    tenant, now = plans[0][0].claim.tenant, tools.now()
+    with tools.store.database.write() as connection:
+        stands, ours = _ours(tools, connection, [loaded for loaded, _ in plans])
+        still = {one.claim.entity for one in ours}
+        held = [(loaded, plan) for loaded, plan in plans if loaded.claim.entity in still]
+        kept: list[tuple[Loaded, Plan]] = []
+        again: list[Loaded] = []
+        for loaded, plan in held:
+            if _holds(tools, connection, tenant, plan, stands.policy):
+                kept.append((loaded, plan))
+            else:
+                again.append(loaded)
+        items = [item for _, plan in kept for item in plan.items]
+        if items:
+            names.bump(connection, tenant)  # answers kept in memory do not have them yet
+        items = evidence.capped(connection, tenant, items, now)
+        derived.put(connection, tenant, items)
+        considered.mark(connection, tenant, [card for _, plan in kept for card in plan.cards], now)
+        _queue_deliveries(tools, connection, tenant, items, now)
+        outbox.settle(connection, [loaded.claim for loaded, _ in kept])
+    return Finished([loaded for loaded, _ in kept], again)
 
 
 # -- what must still hold --------------------------------------------------------------
 
 
-def _check(tools: Tools, connection: Connection, loaded: Loaded) -> Tenant:
-    """Where the tenant stands now; its row is ours until the commit."""
-    stands = outbox.check(connection, loaded.claim, str(loaded.actor))
-    tenant, entity = loaded.claim.tenant, loaded.claim.entity
-    if stands.policy != loaded.policy:
-        shared = policy.shared(connection, tenant, entity, tools.now())
-        if shared != loaded.shared:
-            raise StaleLeaseError(str(loaded.actor), "its grants changed; its records are read again")
-    ends = spans.ends(connection, tenant, [event.id for event in loaded.events], loaded.refs)
-    if any(ends[event.id] != event.followed for event in loaded.events):
-        raise StaleLeaseError(str(loaded.actor), "something took the place of its records; they are read again")
-    return stands
+def _ours(tools: Tools, connection: Connection, loaded: Sequence[Loaded]) -> tuple[Tenant, list[Loaded]]:
+    """Where the tenant stands, whose row is ours until the commit; the claims that are ours, and rest on what holds."""
+    stands, held = outbox.check(connection, [one.claim for one in loaded])
+    still = {claim.entity for claim in held}
+    ours = [one for one in loaded if one.claim.entity in still]
+    moved = [one.claim.entity for one in ours if one.policy != stands.policy]
+    if moved:
+        shared = policy.shared_by(connection, loaded[0].claim.tenant, moved, tools.now())
+        ours = [one for one in ours if shared.get(one.claim.entity, one.shared) == one.shared]
+    ends = pending.ends(connection, ours)
+    return stands, [one for one in ours if all(ends[event.id] == event.followed for event in one.events)]
 
 
-def _holds(tools: Tools, connection: Connection, loaded: Loaded, plan: Plan, version: int) -> bool:
-    tenant, now = loaded.claim.tenant, tools.now()
+def _holds(tools: Tools, connection: Connection, tenant: str, plan: Plan, version: int) -> bool:
+    now = tools.now()
     if considered.of(connection, tenant, plan.cards):
         return False  # another worker's model has read it meanwhile
     if plan.by_model and not _there(connection, tenant, plan.items, now):
@@ -138,45 +153,70 @@ def _permitted(tools: Tools, connection: Connection, tenant: str, item: Item, no
 # -- cards and edges -------------------------------------------------------------------
 
 
-def _records(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded, stands: Tenant) -> None:
-    tenant, entity, now = loaded.claim.tenant, loaded.claim.entity, tools.now()
-    adjacency = tools.store.adjacency
-    ids = _named(tools, connection, loaded, worded, stands)
-    links = edging.links(loaded, worded, ids)
-    rows = _changed(tools, connection, loaded, links)
-    edging.write(connection, adjacency, loaded, links, rows, now)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One claim's part of what is stored: the links of each event, and the events that are to be written."""
+
+    worded: Worded
+    links: list[tuple[int, ...]]
+    rows: list[int]
+
+    @property
+    def loaded(self) -> Loaded:
+        return self.worded.loaded
+
+    @property
+    def ended(self) -> dict[int, int]:
+        """When each event was over, of those whose card or edges may say something else."""
+        events = [self.loaded.events[row] for row in self.rows]
+        again = self.loaded.claim.refresh
+        return {event.id: event.followed for event in events if again or event.valid_to < FOREVER}
+
+    @property
+    def touched(self) -> set[int]:
+        """Nodes of which edges are written, the actor left out."""
+        targets = {target for row in self.rows if (target := self.loaded.events[row].target)}
+        return targets | {id_ for row in self.rows for id_ in self.links[row]}
+
+
+def _records(tools: Tools, connection: Connection, worded: Sequence[Worded], stands: Tenant) -> None:
+    tenant, now, adjacency = worded[0].loaded.claim.tenant, tools.now(), tools.store.adjacency
+    ids = _named(tools, connection, worded, stands)
+    parts = [_part(tools, connection, one, ids) for one in worded]
+    edging.write(connection, adjacency, [(part.loaded, part.links, part.rows) for part in parts], now)
     _, rev = names.bump(connection, tenant)
-    drafts = quarantine.spared(connection, tenant, _cards(tools, loaded, worded, links, rows))
+    drafts = quarantine.spared(connection, tenant, [draft for part in parts for draft in _cards(tools, part)])
     _drop_moved(connection, tenant, drafts, rev)
-    cards.put(connection, tenant, drafts, loaded.shared, rev, now)
-    edging.pin(connection, loaded)
-    kept = [loaded.events[row] for row in rows]
-    ended = {event.id: event.followed for event in kept if loaded.claim.refresh or event.valid_to < FOREVER}
-    spans.bring(connection, adjacency, tenant, ended, now)
-    touched = {
-        entity,
-        *(target for event in kept if (target := event.target)),
-        *(id_ for row in rows for id_ in links[row]),
-    }
-    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, always=entity, now=now)
-    edging.count_degrees(connection, adjacency, tenant, [entity], now, rev)
+    cards.put(connection, tenant, drafts, rev, now)
+    edging.pin(connection, [part.loaded for part in parts])
+    spans.bring(connection, adjacency, tenant, {id_: end for part in parts for id_, end in part.ended.items()}, now)
+    actors = [part.loaded.claim.entity for part in parts]
+    touched = {id_ for part in parts for id_ in part.touched}.union(actors)
+    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, always=frozenset(actors), now=now)
+    edging.count_degrees(connection, adjacency, tenant, actors, now, rev)
 
 
-def _named(tools: Tools, connection: Connection, loaded: Loaded, worded: Worded, stands: Tenant) -> dict[Entity, int]:
+def _named(tools: Tools, connection: Connection, worded: Sequence[Worded], stands: Tenant) -> dict[Entity, int]:
     """The ids of all that the words name; where others' texts may mean a name too, it is noted."""
-    tenant, mentions, wanted = loaded.claim.tenant, dict[Entity, Mention](), dict[Entity, None]()
-    for event, topics in zip(loaded.events, worded.topics, strict=True):
+    tenant, mentions, wanted = worded[0].loaded.claim.tenant, dict[Entity, Mention](), dict[Entity, None]()
+    for event, topics in ((event, topics) for one in worded for event, topics in one.told):
         for topic, surface in topics:
             wanted[topic] = None
             if surface is not None:
                 mention(mentions, topic, event.at, surface, by_caller=False)
-    learned = FOREVER if stands.rev == loaded.rev else names.learned_since(connection, tenant, loaded.rev)
+    read_at = min(one.loaded.rev for one in worded)
+    learned = FOREVER if stands.rev == read_at else names.learned_since(connection, tenant, read_at)
     met = names.meet(connection, tenant, wanted, mentions)
-    if learned <= max((event.at for event in loaded.events if event.text), default=-1):
+    if learned <= max((event.at for one in worded for event in one.loaded.events if event.text), default=-1):
         latecomers.note(connection, tenant, learned)  # told by somebody else while these were read
     if met.late < FOREVER and tools.store.index(tenant).said_after(met.late):
         latecomers.note(connection, tenant, met.late)
     return met.ids
+
+
+def _part(tools: Tools, connection: Connection, worded: Worded, ids: Mapping[Entity, int]) -> _Part:
+    links = edging.links(worded, ids)
+    return _Part(worded, links, _changed(tools, connection, worded.loaded, links))
 
 
 def _changed(tools: Tools, connection: Connection, loaded: Loaded, links: Sequence[tuple[int, ...]]) -> list[int]:
@@ -207,16 +247,13 @@ def _changed(tools: Tools, connection: Connection, loaded: Loaded, links: Sequen
     return [row for row in rows if not says_the_same(row)]
 
 
-def _cards(
-    tools: Tools, loaded: Loaded, worded: Worded, links: Sequence[tuple[int, ...]], rows: Sequence[int]
-) -> list[CardDraft]:
-    out: list[CardDraft] = []
-    for row in rows:
+def _cards(tools: Tools, part: _Part) -> list[CardDraft]:
+    loaded, out = part.loaded, list[CardDraft]()
+    for row in part.rows:
         event = loaded.events[row]
         if event.text is None and event.outcome is None and not event.lost:
             continue
-        words = event.words
-        vector = worded.vectors[row]
+        vector = part.worded.vectors[row]
         out.append(
             CardDraft(
                 owner=loaded.claim.entity,
@@ -225,14 +262,15 @@ def _cards(
                 native_id=event.native_id,
                 version=event.version,
                 text=event.text,
-                hashed=[tokens.hashed(term) for term in tokens.terms(words)],
+                hashed=part.worded.hashed[row],
                 outcome=event.outcome,
-                links=links[row],
+                links=part.links[row],
                 vector=vector if np.any(vector) else None,
                 embedder=tools.embedder.id,
                 at=event.at,
                 thread=event.target or 0,
-                quarantine=quarantined(words),
+                readable=loaded.shared >= Level.RECORDS,
+                quarantine=event.quarantine,
                 ends=event.ends,
                 valid_to=event.valid_to,
                 over=event.over,

@@ -1,6 +1,6 @@
-"""One claim to its events, with their words, the entities named in them, and vectors.
+"""Claims to their events, with their words, the entities named in them, and vectors.
 
-load:   the claim's interactions, or all that its entity noted where its records are read again;
+load:   each claim's interactions, or all that its entity noted where its records are read again;
 read:   the words they refer to, each store asked once, see `flows.words`;
 stages: link, embed.
 """
@@ -8,14 +8,13 @@ stages: link, embed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Row, bindparam, select
 
-from collab_layer.errors import StaleLeaseError
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import policy, spans
 from collab_layer.graph.ids import interaction_id
@@ -23,17 +22,19 @@ from collab_layer.graph.known import Known
 from collab_layer.graph.outbox import Claim
 from collab_layer.graph.tables import cards, interactions
 from collab_layer.plugins.specs import LinkRequest
-from collab_layer.stages import link
+from collab_layer.stages import link, tokens
+from collab_layer.stages.quarantine import quarantined
 from collab_layer.stages.tokens import fold
 from collab_layer.types.entity import Entity
 from collab_layer.types.graph import Vectors
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
+_CHUNK = 400
 _I = interactions.c
 _TOLD = (
     select(interactions)
-    .where(_I.tenant == bindparam("tenant"), _I.actor == bindparam("actor"))
+    .where(_I.tenant == bindparam("tenant"))
     .where(_I.id.in_(bindparam("numbers", expanding=True)))
     .order_by(_I.id)
 )
@@ -49,6 +50,7 @@ class Pending:
         over: Whether it holds no more: nobody is told of it.
         lost: The store has another version, and the words of this one were not kept.
         pinned: The version was not said, and is the one that was found.
+        quarantine: Why its words are held back, see `find`; None if they are not.
     """
 
     id: int
@@ -66,6 +68,7 @@ class Pending:
     over: bool = False
     lost: bool = False
     pinned: bool = False
+    quarantine: str | None = None
 
     @property
     def words(self) -> str:
@@ -105,6 +108,11 @@ class Loaded:
         return [event for event in self.events if event.id in fresh and not event.over]
 
     @property
+    def wordless(self) -> bool:
+        """Whether words of some event are still to be read from its store."""
+        return any(event.backend and event.text is None for event in self.events)
+
+    @property
     def refs(self) -> set[tuple[str, str]]:
         """The stored memories that the events tell of."""
         return {(event.backend, event.native_id) for event in self.events if event.backend}
@@ -112,59 +120,86 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Worded:
-    """Links and vectors found in the words.
+    """What was found in the words of one claim.
 
     Attributes:
+        loaded: The claim.
         topics: Per event the entities that its text names, with the words it used; without words
             where it means something that was known under that name.
         vectors: Per event.
+        hashed: Per event its terms, hashed, repeats included.
     """
 
+    loaded: Loaded
     topics: list[list[tuple[Entity, str | None]]]
     vectors: Vectors
+    hashed: list[list[int]]
+
+    @property
+    def told(self) -> Iterator[tuple[Pending, list[tuple[Entity, str | None]]]]:
+        """Each event with its topics."""
+        return zip(self.loaded.events, self.topics, strict=True)
 
 
-def load(tools: Tools, claim: Claim) -> Loaded:
-    """The events of a claim, with the words that we keep ourselves.
-
-    Raises:
-        StaleLeaseError: The entity was erased meanwhile.
-    """
-    tenant = claim.tenant
+def load(tools: Tools, claims: Sequence[Claim]) -> list[Loaded]:
+    """The events of some claims of one tenant, with the words that we keep ourselves; without claims of the erased."""
+    tenant, now = claims[0].tenant, tools.now()
     index = tools.store.index(tenant)
-    with tools.store.database.read() as connection, index.lock:
-        index.refresh(connection, tools.now())  # the names that are known are looked for in the words
-        if not index.named(claim.entity):
-            raise StaleLeaseError(f"entity {claim.entity}", "it was erased meanwhile")
-        events = [_event(row) for row in _rows(connection, claim)]
-        shared = policy.shared(connection, tenant, claim.entity, tools.now())
-        actor = Entity.parse(index.names[claim.entity])
-        loaded = Loaded(claim, actor, events, shared, index.policy, index.rev)
-        if not any(event.backend and event.text is None for event in events):
-            set_ends(connection, loaded, tools.now())
-        return loaded
+    with tools.store.database.read() as connection:
+        with index.lock:
+            index.refresh(connection, now)  # the names that are known are looked for in the words
+            actors = {one.entity: Entity.parse(index.names[one.entity]) for one in claims if index.named(one.entity)}
+            at = index.policy, index.rev
+        claims = [claim for claim in claims if claim.entity in actors]
+        shared = policy.shared_by(connection, tenant, list(actors), now)
+        rows = _rows(connection, tenant, claims)
+        out: list[Loaded] = []
+        for claim in claims:
+            events = [_event(row) for row in rows.get(claim.entity, ())]
+            out.append(Loaded(claim, actors[claim.entity], events, shared[claim.entity], *at))
+        set_ends(connection, [one for one in out if not one.wordless], now)
+        return out
 
 
-def set_ends(connection: Connection, loaded: Loaded, now: int) -> None:
+def set_ends(connection: Connection, loaded: Sequence[Loaded], now: int) -> None:
     """Note until when each event holds, by all that is told by now."""
-    ends = spans.ends(connection, loaded.claim.tenant, [event.id for event in loaded.events], loaded.refs)
-    for event in loaded.events:
-        event.followed = ends[event.id]
-        event.over = event.followed < FOREVER or event.ends <= now
+    found = ends(connection, loaded)
+    for one in loaded:
+        for event in one.events:
+            event.followed = found[event.id]
+            event.over = event.followed < FOREVER or event.ends <= now
 
 
-def _rows(connection: Connection, claim: Claim) -> list[Row[Any]]:
+def ends(connection: Connection, loaded: Sequence[Loaded]) -> dict[int, int]:
+    """When each event was over, by all that is told by now."""
+    if not loaded:
+        return {}
+    numbers = [event.id for one in loaded for event in one.events]
+    refs = {ref for one in loaded for ref in one.refs}
+    return spans.ends(connection, loaded[0].claim.tenant, numbers, refs)
+
+
+def _rows(connection: Connection, tenant: str, claims: Sequence[Claim]) -> dict[int, list[Row[Any]]]:
+    """Interactions by actor, each actor's oldest first."""
+    found: dict[int, list[Row[Any]]] = {}
+    numbers: list[int] = []
+    for claim in claims:
+        if claim.refresh:
+            found[claim.entity] = _all_rows(connection, claim)
+        else:
+            numbers += claim.interactions
+    for start in range(0, len(numbers), _CHUNK):
+        for row in connection.execute(_TOLD, {"tenant": tenant, "numbers": sorted(numbers)[start : start + _CHUNK]}):
+            found.setdefault(row.actor, []).append(row)
+    return found
+
+
+def _all_rows(connection: Connection, claim: Claim) -> list[Row[Any]]:
     i = interactions.c
     where = (i.tenant == claim.tenant) & (i.actor == claim.entity)
-    if claim.refresh:
-        stored = i.backend.in_(claim.only) if claim.only else i.text.is_not(None) | i.backend.is_not(None)
-        worded = stored | i.id.in_(claim.interactions)
-        return list(connection.execute(select(interactions).where(where, worded).order_by(i.id)))
-    rows: list[Row[Any]] = []
-    for start in range(0, len(claim.interactions), 400):
-        part = {"numbers": claim.interactions[start : start + 400]}
-        rows += connection.execute(_TOLD, {"tenant": claim.tenant, "actor": claim.entity, **part}).all()
-    return rows
+    stored = i.backend.in_(claim.only) if claim.only else i.text.is_not(None) | i.backend.is_not(None)
+    worded = stored | i.id.in_(claim.interactions)
+    return list(connection.execute(select(interactions).where(where, worded).order_by(i.id)))
 
 
 def _event(row: Any) -> Pending:
@@ -182,50 +217,70 @@ def _event(row: Any) -> Pending:
     )
 
 
-async def find(tools: Tools, loaded: Loaded) -> Worded:
+async def find(tools: Tools, loaded: Sequence[Loaded]) -> list[Worded]:
     """The entities that the words name, and their vectors; what was embedded before is not again."""
-    names = tools.store.index(loaded.claim.tenant).known_names
-    topics = await tools.in_thread(_topics, tools, loaded, names)
-    kept = await tools.in_thread(_vectors, tools, loaded) if loaded.claim.refresh else {}
-    vectors = np.zeros((len(loaded.events), tools.embedder.dim), np.float32)
-    todo = [row for row, event in enumerate(loaded.events) if event.words and event.id not in kept]
+    names = tools.store.index(loaded[0].claim.tenant).known_names
+    worded = await tools.in_thread(_worded, tools, loaded, names)
+    places = [(one, row) for one in worded for row, event in enumerate(one.loaded.events) if event.words]
+    todo = [(one, row) for one, row in places if not np.any(one.vectors[row])]
     if todo:
-        vectors[todo] = await tools.embedder.embed([loaded.events[row].words for row in todo])
-    for row, event in enumerate(loaded.events):
-        if event.id in kept:
-            vectors[row] = kept[event.id]
-    return Worded(topics, vectors)
+        found = await tools.embedder.embed([one.loaded.events[row].words for one, row in todo])
+        for (one, row), vector in zip(todo, found, strict=True):
+            one.vectors[row] = vector
+    return worded
 
 
-def _topics(tools: Tools, loaded: Loaded, names: Known) -> list[list[tuple[Entity, str | None]]]:
+def _worded(tools: Tools, loaded: Sequence[Loaded], names: Known) -> list[Worded]:
+    topics = _topics(tools, loaded, names)
+    out: list[Worded] = []
+    for one in loaded:
+        for event in one.events:
+            event.quarantine = quarantined(event.words)
+        kept = _vectors(tools, one) if one.claim.refresh else {}
+        vectors = np.zeros((len(one.events), tools.embedder.dim), np.float32)
+        for row, event in enumerate(one.events):
+            if event.id in kept:
+                vectors[row] = kept[event.id]
+        hashed = [[tokens.hashed(term) for term in tokens.terms(event.words)] for event in one.events]
+        out.append(Worded(one, [topics[event.id] for event in one.events], vectors, hashed))
+    return out
+
+
+def _topics(tools: Tools, loaded: Sequence[Loaded], names: Known) -> dict[int, list[tuple[Entity, str | None]]]:
     """Each text is read with the names that were known when it was said, those that others here brought included."""
-    out: list[list[tuple[Entity, str | None]]] = [[] for _ in loaded.events]
-    worded = sorted((event.at, event.id, row) for row, event in enumerate(loaded.events) if event.text)
-    rows = [row for _, _, row in worded]
-    own = {row: dict(link.topics(loaded.events[row].text or "")) for row in rows}
-    asked = {row: LinkRequest(loaded.actor, loaded.events[row].text or "", tuple(own[row].items())) for row in rows}
-    found = _linked(tools, loaded, names, asked)
+    out: dict[int, list[tuple[Entity, str | None]]] = {event.id: [] for one in loaded for event in one.events}
+    said = {event.id: (event, one.actor) for one in loaded for event in one.events if event.text}
+    ordered = sorted(said, key=lambda number: (said[number][0].at, number))
+    own = {number: dict(link.topics(said[number][0].text or "")) for number in ordered}
+    asked = {
+        number: LinkRequest(said[number][1], said[number][0].text or "", tuple(own[number].items()))
+        for number in ordered
+    }
+    times = {number: said[number][0].at for number in ordered}
+    found = _linked(tools, names, asked, times)
     fresh = Known()
-    for row in rows:
-        event = loaded.events[row]
-        if _means(event.text or "", own[row], fresh.said_at(event.at)):
-            found[row] = tools.link([asked[row]], names.said_at(event.at, fresh))[0]
-        out[row] = [(entity, own[row].get(entity)) for entity in found[row] if entity != loaded.actor]
-        for entity, surface in out[row]:
+    for number in ordered:
+        event, actor = said[number]
+        if _means(event.text or "", own[number], fresh.said_at(event.at)):
+            found[number] = tools.link([asked[number]], names.said_at(event.at, fresh))[0]
+        out[number] = [(entity, own[number].get(entity)) for entity in found[number] if entity != actor]
+        for entity, surface in out[number]:
             known = [one for one in (names.first(str(entity)), fresh.first(str(entity))) if one is not None]
             if surface is not None and all((event.at, surface) < one for one in known):
                 fresh.put(str(entity), surface, event.at, FOREVER)
     return out
 
 
-def _linked(tools: Tools, loaded: Loaded, names: Known, asked: Mapping[int, LinkRequest]) -> dict[int, list[Entity]]:
+def _linked(
+    tools: Tools, names: Known, asked: Mapping[int, LinkRequest], times: Mapping[int, int]
+) -> dict[int, list[Entity]]:
     """Links by the names that were known before, those that may mean all of them in one batch."""
     every = names.every()
-    latest = [row for row in asked if names.said_at(loaded.events[row].at) is names.all]
-    found = dict(zip(latest, tools.link([asked[row] for row in latest], every) if latest else [], strict=True))
-    for row, request in asked.items():
-        if row not in found:
-            found[row] = tools.link([request], names.said_at(loaded.events[row].at))[0]
+    latest = [number for number in asked if names.said_at(times[number]) is names.all]
+    found = dict(zip(latest, tools.link([asked[one] for one in latest], every) if latest else [], strict=True))
+    for number, request in asked.items():
+        if number not in found:
+            found[number] = tools.link([request], names.said_at(times[number]))[0]
     return found
 
 
@@ -241,10 +296,10 @@ def _vectors(tools: Tools, loaded: Loaded) -> dict[int, Vectors]:
     found: dict[int, Vectors] = {}
     wanted = sorted(versions)
     with tools.store.database.read() as connection:
-        for start in range(0, len(wanted), 400):
+        for start in range(0, len(wanted), _CHUNK):
             query = select(c.interaction, c.version, c.vector).where(
                 c.tenant == loaded.claim.tenant,
-                c.interaction.in_(wanted[start : start + 400]),
+                c.interaction.in_(wanted[start : start + _CHUNK]),
                 c.embedder == tools.embedder.id,
                 c.vector.is_not(None),
             )

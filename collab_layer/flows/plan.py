@@ -1,6 +1,7 @@
 """Who near an actor may be told of its events, and what the rules tell them.
 
-load:   one snapshot: the actor's neighbourhood turned round, the grants of the actor;
+load:   one snapshot: the actor's neighbourhood turned round, the grants of the actor; several actors
+        share a snapshot, and what two of them look at is read once;
 stages: curate, propagate;
 save:   nothing; a `Plan` is applied by `flows.keep`, if what it rests on still holds.
 """
@@ -15,20 +16,23 @@ from sqlalchemy import Connection
 
 from collab_layer.flows.pending import Loaded, Pending
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import Reader, audience
+from collab_layer.governance.grants import Audience, Reader, audience
 from collab_layer.graph import names, policy
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.index import TenantIndex
-from collab_layer.graph.reader import Reading, holding_id, neighborhood
+from collab_layer.graph.reader import OWN_CAP, Reading, holding_id, neighborhood
+from collab_layer.graph.seen import Seen
 from collab_layer.graph.writer import interaction_id
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages import lessons, propagate
 from collab_layer.stages.curate import curate
-from collab_layer.stages.quarantine import quarantined
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.scope import Level
 from collab_layer.types.time import DAY
+
+TOGETHER = 8
+"""Actors that share a snapshot: whoever reads in this process waits meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +91,47 @@ def may_be_told(loaded: Loaded) -> bool:
 @contextmanager
 def scene(tools: Tools, loaded: Loaded) -> Generator[Scene]:
     """Look around the actor."""
-    tenant, now, index = loaded.claim.tenant, tools.now(), tools.store.index(loaded.claim.tenant)
+    with _scenes(tools, [loaded]) as (around,):
+        yield around
+
+
+def by_rules(tools: Tools, loaded: Sequence[Loaded]) -> list[Plan]:
+    """What is told of each without a model; nothing when nobody may hear it."""
+    found: dict[int, Plan] = {}
+    heard = [one for one in loaded if may_be_told(one)]
+    for start in range(0, len(heard), TOGETHER):
+        with _scenes(tools, heard[start : start + TOGETHER]) as scenes:
+            pass
+        for around in scenes:
+            found[around.loaded.claim.entity] = Plan(tuple(extract(tools, around)), around.policy)
+    return [found.get(one.claim.entity) or Plan((), one.policy) for one in loaded]
+
+
+@contextmanager
+def _scenes(tools: Tools, loaded: Sequence[Loaded]) -> Generator[list[Scene]]:
+    """Look around some actors of one tenant."""
+    tenant, now = loaded[0].claim.tenant, tools.now()
+    index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection, now)
-        readers, told = _readers(tools, connection, index, loaded, now)
-        yield Scene(
-            connection=connection,
-            index=index,
-            loaded=loaded,
-            now=now,
-            told=told,
-            readers=readers,
-            names=index.names,
-            displays=index.displays,
-            delta=policy.parsed(index.sharing).delta,
-            salt=names.salt(connection, tenant),
-            rules=tools.rules.scorer(connection, index).hash[:12],
-            policy=index.policy,
-        )
-
-
-def by_rules(tools: Tools, loaded: Loaded) -> Plan:
-    """What is told without a model; nothing when nobody may hear it."""
-    if not may_be_told(loaded):
-        return Plan((), loaded.policy)
-    with scene(tools, loaded) as around:
-        pass
-    return Plan(tuple(extract(tools, around)), around.policy)
+        salt, rules = names.salt(connection, tenant), tools.rules.scorer(connection, index).hash[:12]
+        yield [
+            Scene(
+                connection=connection,
+                index=index,
+                loaded=one,
+                now=now,
+                told=tuple(told for _, told in near),
+                readers=tuple(who for who, _ in near),
+                names=index.names,
+                displays=index.displays,
+                delta=policy.parsed(index.sharing).delta,
+                salt=salt,
+                rules=rules,
+                policy=index.policy,
+            )
+            for one, near in zip(loaded, _readers(tools, connection, index, loaded, now), strict=True)
+        ]
 
 
 def extract(tools: Tools, around: Scene, but: Collection[str] = ()) -> list[Item]:
@@ -125,11 +143,14 @@ def extract(tools: Tools, around: Scene, but: Collection[str] = ()) -> list[Item
     happened = [
         _happened(around, event)
         for event in loaded.news
-        if quarantined(event.words) is None and source_of(loaded, event) not in but
+        if event.quarantine is None and source_of(loaded, event) not in but
     ]
     planned = propagate.plan(str(loaded.actor), happened, around.told, delta=around.delta)
-    leaving = [Leaving(loaded.actor, Entity.parse(around.names[plan.reader]), plan.text) for plan in planned]
-    texts = tools.leaving(leaving)
+    texts: list[str | None] = [plan.text for plan in planned]
+    if tools.filters:
+        readers = [Entity.parse(around.names[plan.reader]) for plan in planned]
+        asked = [Leaving(loaded.actor, who, plan.text) for who, plan in zip(readers, planned, strict=True)]
+        texts = tools.leaving(asked)
     kept = [replace(plan, text=text) for plan, text in zip(planned, texts, strict=True) if text is not None]
     ends = {source_of(loaded, event): event.valid_to for event in loaded.news}
     return [_item(around, plan, ends[plan.source]) for plan in kept]
@@ -162,24 +183,38 @@ def _lesson(event: Pending, around: Scene) -> str | None:
 
 
 def _readers(
-    tools: Tools, connection: Connection, index: TenantIndex, loaded: Loaded, now: int
-) -> tuple[tuple[Reader, ...], tuple[propagate.Told, ...]]:
-    """The actor's own neighbourhood, turned round: who near it may read it."""
-    entity, tenant = loaded.claim.entity, loaded.claim.tenant
-    everybody = policy.rows(connection, tenant, now, entity)
-    inside = audience([], Reader(entity, frozenset(), None), now)
-    whole = replace(inside, default=Level.RECORDS)  # the layer's own view; only ids leave it
-    reading = Reading(connection, tenant, index, tools.store.adjacency, whole, now)
-    chosen = curate(neighborhood(reading, entity), tools.scorer_of(reading), k=4 * propagate.FANOUT, min_things=0)
-    owners, scores = chosen.ids[chosen.is_owner], chosen.scores[chosen.is_owner].tolist()
-    best = max(scores, default=0.0)
-    known = policy.readers(connection, tools.store.adjacency, tenant, owners.tolist(), None, index.names)
-    found = [
-        (who, propagate.Told(who.id, score / best, level))
-        for who, score in zip(known, scores, strict=True)
-        if best > 0 and (level := audience(everybody, who, now).level(entity)) > Level.NONE
+    tools: Tools, connection: Connection, index: TenantIndex, loaded: Sequence[Loaded], now: int
+) -> list[list[tuple[Reader, propagate.Told]]]:
+    """Each actor's own neighbourhood, turned round: who near it may read it."""
+    tenant, actors = loaded[0].claim.tenant, [one.claim.entity for one in loaded]
+    grants = policy.rows_of(connection, tenant, now, actors)
+    seen = Seen(tools.store.adjacency, connection, tenant, now)
+    seen.around_each(actors, OWN_CAP)
+    near = [_near(tools, Reading(connection, tenant, index, seen, _whole(actor, now), now), actor) for actor in actors]
+    ids = list(dict.fromkeys(id_ for found in near for id_ in found))
+    known = policy.readers(connection, tools.store.adjacency, tenant, ids, None, index.names) if ids else []
+    who = {one.id: one for one in known}
+    return [
+        [
+            (who[id_], propagate.Told(id_, nearness, level))
+            for id_, nearness in found.items()
+            if (level := audience(grants[actor], who[id_], now).level(actor)) > Level.NONE
+        ]
+        for actor, found in zip(actors, near, strict=True)
     ]
-    return tuple(who for who, _ in found), tuple(told for _, told in found)
+
+
+def _whole(actor: int, now: int) -> Audience:
+    """The layer's own view; only ids leave it."""
+    return replace(audience([], Reader(actor, frozenset(), None), now), default=Level.RECORDS)
+
+
+def _near(tools: Tools, reading: Reading, actor: int) -> dict[int, float]:
+    """Owners around an actor, nearest first, and how near each is, in (0, 1]."""
+    chosen = curate(neighborhood(reading, actor), tools.scorer_of(reading), k=4 * propagate.FANOUT, min_things=0)
+    owners, scores = chosen.ids[chosen.is_owner].tolist(), chosen.scores[chosen.is_owner].tolist()
+    best = max(scores, default=0.0)
+    return {id_: score / best for id_, score in zip(owners, scores, strict=True)} if best > 0 else {}
 
 
 def _item(around: Scene, plan: propagate.Planned, end: int) -> Item:

@@ -23,7 +23,6 @@ from collab_layer.stages import propagate, recurrence
 from collab_layer.stages.asked import updates
 from collab_layer.stages.asked.telling import Memory, Noted, Part, Receiver
 from collab_layer.stages.lessons import lesson
-from collab_layer.stages.quarantine import quarantined
 from collab_layer.stages.tokens import terms
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.graph import Ids, Rows, Vectors
@@ -66,7 +65,7 @@ class Events:
 def newest(around: Scene) -> Events:
     """The newest events of the claim, those without words too."""
     loaded = around.loaded
-    telling = [event for event in loaded.news if quarantined(event.words) is None]
+    telling = [event for event in loaded.news if event.quarantine is None]
     latest = sorted(telling, key=lambda event: (-event.at, -event.id))[: updates.EVENTS]
     noted = [one for event in latest if (one := _noted(around, event)) is not None]
     return _events(noted, _rows_of(around, [event for event in latest if event.words]))

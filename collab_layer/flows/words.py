@@ -166,7 +166,7 @@ def _worded(tools: Tools, loaded: Loaded, events: Iterable[Pending]) -> set[int]
 def _set_ends(tools: Tools, loaded: Loaded) -> None:
     now = tools.now()
     with tools.store.database.read() as connection:
-        set_ends(connection, loaded, now)
+        set_ends(connection, [loaded], now)
 
 
 __all__ = ["PASTS", "read_words"]

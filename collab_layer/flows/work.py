@@ -1,28 +1,38 @@
 """Lease, spread, settle, until told to stop.
 
-One step takes one entity. A failure is retried with growing delays and parked with its
-reason after five; the others go on.
+One step takes some entities, or one where a model may be asked, and waited for. If they fail together
+each is tried alone, so that a bad one holds up no other. A failure is retried with growing delays and
+parked with its reason after five; the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sqlalchemy import select
 
-from collab_layer.errors import BackendError, CollabError, LayerClosedError, StaleLeaseError, StoreError
-from collab_layer.flows import attest, passing, scrub, sources
+from collab_layer.errors import (
+    BackendError,
+    CollabError,
+    LayerClosedError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+from collab_layer.flows import attest, consider, passing, scrub, sources
 from collab_layer.flows.deliver import deliver
 from collab_layer.flows.learning import Learning
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.rounds import Rounds
 from collab_layer.flows.served import look_back
 from collab_layer.flows.share import lapse
-from collab_layer.flows.spread import spread
+from collab_layer.flows.spread import Spread, spread
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import outbox
 from collab_layer.graph.outbox import Claim
@@ -44,35 +54,67 @@ FOLD_AT, FOLD_EVERY, FOLD_IDLE = 16, 50, 4
 
 
 class Step(NamedTuple):
-    """One entity's turn: how many interactions were settled, or that it waits out an outage."""
+    """Some entities' turn: how many interactions were settled, and who waits out an outage."""
 
-    entity: int
     settled: int
-    waits: bool = False
+    waits: tuple[int, ...] = ()
+
+
+_ELSEWHERE = (StoreBusyError, StoreFullError, StoreReadOnlyError, StoreUnavailableError)
+"""Errors that are no entity's: each alone would fare no better."""
+_BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a plugin's linker, embedder or store raises that breaks its promise."""
 
 
 async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Collection[int] = ()) -> Step | None:
-    """Work off one entity; None if nothing is due."""
-    claim = await tools.in_thread(_claim, tools, tenant, ignore_due, but)
-    if claim is None:
+    """Work off some entities; None if nothing is due."""
+    claims = await tools.in_thread(_claim, tools, tenant, ignore_due, but)
+    if not claims:
         return None
     try:
-        return Step(claim.entity, await spread(tools, claim))
-    except StaleLeaseError:
-        await tools.in_thread(_release, tools, claim)
+        return await _work_off(tools, claims)
     except asyncio.CancelledError:
-        await asyncio.shield(tools.in_thread(_release, tools, claim))  # the next worker need not wait for the lease
+        await asyncio.shield(tools.in_thread(_release, tools, claims))  # the next worker need not wait for the leases
         raise
+
+
+async def _work_off(tools: Tools, claims: Sequence[Claim]) -> Step:
+    so_far = Spread()
+    try:
+        await spread(tools, claims, so_far)
     except LayerClosedError:
         raise
-    except (CollabError, OSError) as error:
-        waits = isinstance(error, (OSError, StoreError)) or error.retryable
-        await _failed(tools, claim, error, waits)
-        return Step(claim.entity, 0, waits)
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        # A plugin's linker, embedder or store broke its promise: this entity waits, the others go on.
-        await _failed(tools, claim, error, False)
-    return Step(claim.entity, 0)
+    except (CollabError, OSError, *_BROKEN) as error:
+        left = _left(claims, so_far)
+        if len(claims) > 1 and not isinstance(error, _ELSEWHERE):
+            steps = [await _work_off(tools, [claim]) for claim in left]
+            waits = [entity for one in steps for entity in one.waits]
+            return await _settled(tools, so_far, [], waits, sum(one.settled for one in steps))
+        return await _settled(tools, so_far, [(claim, error) for claim in left])
+    await tools.in_thread(_release, tools, _left(claims, so_far))
+    return await _settled(tools, so_far)
+
+
+def _left(claims: Sequence[Claim], so_far: Spread) -> list[Claim]:
+    over = {claim.entity for claim in [*so_far.done, *(claim for claim, _ in so_far.failed)]}
+    return [claim for claim in claims if claim.entity not in over]
+
+
+async def _settled(
+    tools: Tools,
+    so_far: Spread,
+    failed: Sequence[tuple[Claim, Exception]] = (),
+    waits: Sequence[int] = (),
+    more: int = 0,
+) -> Step:
+    """Note what failed, and whether it waits out an outage or is tried so many times."""
+    waiting = list(waits)
+    for claim, error in [*so_far.failed, *failed]:
+        outage = isinstance(error, (OSError, StoreError)) or (isinstance(error, CollabError) and error.retryable)
+        await _failed(tools, claim, error, outage)
+        if outage:
+            waiting.append(claim.entity)
+    return Step(so_far.settled + more, tuple(waiting))
 
 
 async def drain(tools: Tools, tenant: str) -> int:
@@ -91,8 +133,7 @@ async def drain(tools: Tools, tenant: str) -> int:
         done = await step(tools, tenant, ignore_due=True, but=waiting)
         if done is not None:
             total += done.settled
-            if done.waits:
-                waiting.add(done.entity)
+            waiting.update(done.waits)
         elif await tools.in_thread(passing.reread, tools, tenant):
             continue
         elif await tools.in_thread(_waiting, tools, tenant) > len(waiting):  # after it: a worker may have queued
@@ -227,12 +268,16 @@ def unpark(tools: Tools, tenant: str) -> int:
         return outbox.unpark(connection, tenant)
 
 
-def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) -> Claim | None:
+def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) -> list[Claim]:
     with tools.store.database.read() as connection:
-        if not outbox.is_waiting(connection, tenant):  # most looks find nothing: do not take the write lock
-            return None
+        free = outbox.free(connection, tenant, ignore_due=ignore_due)
+    if not free:  # most looks find nothing: do not take the write lock
+        return []
+    share = 1 if tools.store.database.sqlite else outbox.SHARES  # there other workers would wait for this one anyway
+    # A model is waited for: meanwhile others may take what this one does not.
+    most = 1 if consider.asks(tools) else min(-(-free // share), outbox.AT_ONCE)
     with tools.store.database.write() as connection:
-        return outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but)
+        return outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but, most=most)
 
 
 def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
@@ -252,9 +297,10 @@ def _waiting(tools: Tools, tenant: str) -> int:
         return outbox.counts(connection, tenant)[0]
 
 
-def _release(tools: Tools, claim: Claim) -> None:
-    with tools.store.database.write() as connection:
-        outbox.release(connection, claim)
+def _release(tools: Tools, claims: Sequence[Claim]) -> None:
+    if claims:
+        with tools.store.database.write() as connection:
+            outbox.release(connection, claims)
 
 
 def _fail(tools: Tools, claim: Claim, reason: str, waits: bool) -> bool:

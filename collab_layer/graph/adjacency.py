@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, false, func, or_, select, true, update
 
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
@@ -75,9 +76,6 @@ _WAITING = (
     select(_E.src, func.count(), func.max(_E.id))
     .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
     .group_by(_E.src)
-)
-_FOLDED = (
-    update(edges).where(_E.tenant == bindparam("whose"), _E.id == bindparam("edge")).values(folded=bindparam("packed"))
 )
 _SMALL = 48
 """Rows up to which merging them one by one is faster than as columns."""
@@ -228,10 +226,10 @@ class Adjacency:
         nodes: Sequence[int],
         *,
         at_least: int = 1,
-        always: int | None = None,
+        always: Collection[int] = (),
         now: int = 0,
     ) -> int:
-        """Pack the deltas of nodes that have at least so many, or of the one named; how many nodes were packed.
+        """Pack the deltas of nodes that have at least so many, or that are named; how many nodes were packed.
 
         One select tells which rows there are and what they hold; exactly those are merged and
         marked. Rows that ended by `now` are marked too, and merged nowhere; rows that will end
@@ -244,7 +242,7 @@ class Adjacency:
             part = list(nodes[start : start + _CHUNK])
             for row in connection.execute(_FOLDABLE, {"tenant": tenant, "nodes": part, "now": now}).all():
                 waiting.setdefault(row.src, []).append(row)
-        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least or node == always}
+        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least or node in always}
         if not chosen:
             return 0
         base = self._packed(connection, tenant, list(chosen))
@@ -252,7 +250,7 @@ class Adjacency:
         packed = {node: _merge(base.get(node, none), _fresh(rows)) for node, rows in chosen.items()}
         for (node, pack), version in zip(packed.items(), _keep(connection, tenant, packed), strict=True):
             self._remember(tenant, node, version, Around(pack))
-        _mark(connection, tenant, [row.id for rows in chosen.values() for row in rows], folded=True)
+        _mark(connection, tenant, [row.id for rows in chosen.values() for row in rows])
         return len(chosen)
 
     def crowded(
@@ -330,9 +328,12 @@ def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> 
     return [row["version"] for row in rows]
 
 
-def _mark(connection: Connection, tenant: str, ids: Sequence[int], *, folded: bool) -> None:
-    if ids:
-        connection.execute(_FOLDED, [{"whose": tenant, "edge": id_, "packed": folded} for id_ in ids])
+def _mark(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
+    """Note that these are packed."""
+    for part in pages(ids):
+        connection.execute(
+            update(edges).where(edges.c.tenant == tenant, among(connection, edges.c.id, part)).values(folded=True)
+        )
 
 
 def _left(connection: Connection, tenant: str, node: int, other: int, kind: int) -> list[tuple[float, int, int]]:

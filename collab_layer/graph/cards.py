@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, delete, insert, select, tuple_
+from sqlalchemy import Connection, bindparam, delete, select, tuple_
 
 from collab_layer.graph import considered
 from collab_layer.graph.among import among, pages
-from collab_layer.graph.engine import upsert
+from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import cards, graves, terms
 from collab_layer.types.graph import Vectors
-from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
 MAX_TERMS = 512
@@ -36,7 +35,6 @@ _OF_MEMORIES = (
     .where(_C.tenant == bindparam("tenant"), tuple_(_C.backend, _C.native_id).in_(bindparam("refs", expanding=True)))
     .order_by(_C.at, _C.interaction)
 )
-_NEW = insert(cards)
 _TEXTS = select(
     _C.id,
     _C.owner,
@@ -60,6 +58,7 @@ class CardDraft:
 
     Attributes:
         hashed: The text's terms, repeats included.
+        readable: Whether anybody else may read the words; else none are stored.
         ends: Its own end, as its store says; `FOREVER` if it says none.
         valid_to: Until when it holds: that, or when a later version or statement began.
         over: Whether that has come, or something took its place already.
@@ -80,6 +79,7 @@ class CardDraft:
     embedder: str
     at: int
     thread: int
+    readable: bool
     quarantine: str | None = None
     ends: int = FOREVER
     valid_to: int = FOREVER
@@ -155,7 +155,7 @@ def states(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[
     return found
 
 
-def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared: Level, rev: int, now: int) -> None:
+def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], rev: int, now: int) -> None:
     """Store cards; the same version read again is replaced under its old id."""
     drafts = list({_key(draft): draft for draft in drafts}.values())
     held = [(ref, old) for ref, cards_ in of_memories(connection, tenant, _refs(drafts)).items() for old in cards_]
@@ -165,17 +165,15 @@ def put(connection: Connection, tenant: str, drafts: Sequence[CardDraft], shared
     other = [old.id for ref, old in held if same.get(old.interaction, key := (*ref, old.version, old.at)) != key]
     bury(connection, tenant, other, rev)
     _clear(connection, tenant, [before[key].id for draft in drafts if (key := _key(draft)) in before])
-    readable = shared >= Level.RECORDS
     rows: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for draft in drafts:
         old = before.get(_key(draft))
         number = next_id() if old is None or old.id in other else old.id
-        counted = Counter(draft.hashed).most_common(MAX_TERMS) if readable and draft.quarantine is None else []
-        rows.append(_row(tenant, number, draft, old, readable, sum(tf for _, tf in counted), rev, now))
+        counted = Counter(draft.hashed).most_common(MAX_TERMS) if draft.readable and draft.quarantine is None else []
+        rows.append(_row(tenant, number, draft, old, sum(tf for _, tf in counted), rev, now))
         words += [{"tenant": tenant, "term": term, "card": number, "tf": min(tf, 30_000)} for term, tf in counted]
-    if rows:
-        connection.execute(_NEW, rows)
+    insert(connection, cards, rows)
     upsert(connection, terms, words)
 
 
@@ -240,7 +238,6 @@ def _row(
     number: int,
     draft: CardDraft,
     old: OldCard | None,
-    readable: bool,
     length: int,
     rev: int,
     now: int,
@@ -253,7 +250,7 @@ def _row(
         "backend": draft.backend,
         "native_id": draft.native_id,
         "version": draft.version,
-        "text": draft.text if readable else None,
+        "text": draft.text if draft.readable else None,
         "outcome": draft.outcome,
         "links": json.dumps(list(draft.links)),
         "length": length,

@@ -38,16 +38,10 @@ _SHOWN = re.compile(f"d[0-9a-f]{{{SHOWN_ID - 1},30}}")
 _CHUNK = 400
 _D = derived.c
 _THIS: BindParameter[str] = bindparam("this")
-_SAME = (_D.owner == bindparam("whose")) & (_D.kind == bindparam("what")) & (_D.key == bindparam("same"))
 _SUPERSEDED = (
     update(derived)
-    .where(_D.tenant == bindparam("of"), _SAME, _D.id != _THIS, _D.superseded.is_(None))
+    .where(_D.tenant == bindparam("of"), _D.id == bindparam("old"), _D.superseded.is_(None))
     .values(superseded=_THIS)
-)
-_STANDS = (
-    update(derived)
-    .where(_D.tenant == bindparam("of"), _D.id == _THIS, _D.superseded != ERASED, _D.superseded != FORGOTTEN)
-    .values(superseded=None)
 )
 _MINE: BindParameter[Any] = bindparam("ids", expanding=True)
 _TENANTS = _D.tenant == bindparam("tenant")
@@ -137,11 +131,30 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
     if not items:
         return
     rows = [
-        {"of": tenant, "whose": item.owner, "what": item.kind.value, "same": item.key, "this": item.id}
+        {"of": tenant, "this": item.id, "old": old}
+        for item, others in _instead(connection, tenant, items)
+        for old in others
+    ]
+    if rows:
+        connection.execute(_SUPERSEDED, rows)
+    marked = _D.superseded.is_not(None) & _D.superseded.not_in((ERASED, FORGOTTEN))
+    for part in pages([item.id for item in items]):
+        mine = (_D.tenant == tenant) & among(connection, _D.id, part)
+        connection.execute(update(derived).where(mine, marked).values(superseded=None))
+
+
+def _instead(connection: Connection, tenant: str, items: Sequence[Item]) -> list[tuple[Item, list[str]]]:
+    """Items with the standing ones of the same keys, for the same readers, which each takes the place of."""
+    owners, keys = sorted({item.owner for item in items}), sorted({item.key for item in items})
+    found: dict[tuple[int, str, str], list[str]] = {}
+    for part in pages(keys):
+        here = (_D.tenant == tenant) & among(connection, _D.owner, owners) & among(connection, _D.key, part)
+        for row in connection.execute(select(_D.id, _D.owner, _D.kind, _D.key).where(here, _D.superseded.is_(None))):
+            found.setdefault((row.owner, row.kind, row.key), []).append(row.id)
+    return [
+        (item, [id_ for id_ in found.get((item.owner, item.kind.value, item.key), ()) if id_ != item.id])
         for item in items
     ]
-    connection.execute(_SUPERSEDED, rows)
-    connection.execute(_STANDS, [{"of": tenant, "this": item.id} for item in items])
 
 
 def get(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, Item]:

@@ -3,7 +3,8 @@
 A unit of work is an entity with pending interactions. A claim carries a lease, a fencing
 token and the tenant's generation; settling checks both in the same transaction that
 applies the result, so that a worker that was too slow, or whose subject was erased
-meanwhile, changes nothing.
+meanwhile, changes nothing. Several units are claimed at once, each with a lease of its own:
+some may be settled, and others given back.
 
 Leases and delays go by the database's clock (`present`). One that lies farther ahead than any
 can was told before that clock was set back, and is over.
@@ -17,9 +18,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, false, func, select, true, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    bindparam,
+    delete,
+    exists,
+    false,
+    func,
+    select,
+    true,
+    update,
+)
 
-from collab_layer.errors import StaleLeaseError
 from collab_layer.graph.engine import insert_of, upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import Tenant, locked
@@ -33,26 +45,36 @@ OUTAGE_DELAY = 5 * SECOND
 MAX_ATTEMPTS = 5
 LONGEST_DELAY = SECOND * 2 ** (MAX_ATTEMPTS - 1)
 MAX_BATCH = 500
-"""Interactions of one entity that one claim takes on."""
+"""Interactions of one entity that one claim takes on, and of all that are claimed at once."""
+AT_ONCE = 32
+"""Entities that are claimed at once, unless fewer wait for each of `SHARES` workers."""
+SHARES = 4
+REREAD = 100
+"""Interactions that an entity counts for whose records are all read again: how many those are is not known before."""
 
 # Statements of every step are built once: building one costs more than running it.
 _W, _O = work.c, outbox.c
 _WAITS = (_W.tenant == bindparam("tenant")) & (_W.parked == false())
 _FREE = (_W.lease_until <= present()) | (_W.lease_until > present() + LONGEST_LEASE)
-_NEXT = select(_W.entity, _W.attempts, _W.refresh, _W.stores).where(_WAITS, _FREE).order_by(_W.due, _W.entity).limit(1)
+_ROW = (_W.entity, _W.attempts, _W.refresh, _W.stores, _W.pending)
+_NEXT = select(*_ROW).where(_WAITS, _FREE).order_by(_W.due, _W.entity).limit(bindparam("most"))
 _IS_DUE = (_W.due <= present()) | (_W.due > present() + LONGEST_DELAY)
 _NEXT_DUE = _NEXT.where(_IS_DUE)
 _SOME = exists().where(_W.tenant == tenants.c.tenant, _W.parked == false(), _FREE, _IS_DUE)
 _DUE = select(tenants.c.tenant).where(_SOME).order_by(tenants.c.tenant)  # one look into the index for each
-_ANY = select(_W.entity).where(_WAITS).limit(1)
-_THIS = (_W.tenant == bindparam("whose")) & (_W.entity == bindparam("which"))
-_TOKEN = select(_W.token).where(_THIS)
-_LEASE = update(work).where(_THIS).values(token=bindparam("given"), lease_until=present() + bindparam("lease"))
-_DONE = delete(work).where(_THIS)
-_MINE = (_O.tenant == bindparam("whose")) & (_O.entity == bindparam("which"))
-_PENDING = select(_O.interaction).where(_MINE).order_by(_O.interaction).limit(MAX_BATCH)
-_LEFT = select(func.count()).where(_MINE)
-_SETTLED = delete(outbox).where(_MINE, _O.interaction.in_(bindparam("these", expanding=True)))
+_FREE_ONES = select(_W.entity).where(_WAITS, _FREE).limit(AT_ONCE * SHARES)
+_COUNT_FREE = select(func.count()).select_from(_FREE_ONES.subquery())
+_COUNT_DUE = select(func.count()).select_from(_FREE_ONES.where(_IS_DUE).subquery())
+_WHICH: BindParameter[Any] = bindparam("which", expanding=True)
+_THESE: BindParameter[Any] = bindparam("these", expanding=True)
+_OURS = (_W.tenant == bindparam("whose")) & _W.entity.in_(_WHICH)
+_TOKENS = select(_W.entity, _W.token).where(_OURS).order_by(_W.entity)
+_LEASE = update(work).where(_OURS).values(token=bindparam("given"), lease_until=present() + bindparam("lease"))
+_DONE = delete(work).where(_OURS)
+_MINE = (_O.tenant == bindparam("whose")) & _O.entity.in_(_WHICH)
+_PENDING = select(_O.entity, _O.interaction).where(_MINE).order_by(_O.entity, _O.interaction).limit(MAX_BATCH)
+_LEFT = select(_O.entity, func.count()).where(_MINE).group_by(_O.entity)
+_SETTLED = delete(outbox).where(_MINE, _O.interaction.in_(_THESE))
 _GENERATION = select(tenants.c.generation).where(tenants.c.tenant == bindparam("tenant"))
 
 
@@ -97,10 +119,21 @@ def queue_refresh(connection: Connection, tenant: str, owners: Sequence[int]) ->
         connection.execute(_again(connection.dialect.name), rows)
 
 
+def free(connection: Connection, tenant: str, *, ignore_due: bool = False) -> int:
+    """How many entities could be claimed now, counted up to `AT_ONCE * SHARES`."""
+    return connection.execute(_COUNT_FREE if ignore_due else _COUNT_DUE, {"tenant": tenant}).scalar_one()
+
+
 def claim(
-    connection: Connection, tenant: str, *, lease: int = LEASE, ignore_due: bool = False, but: Collection[int] = ()
-) -> Claim | None:
-    """Lease the entity that has waited longest, none of `but`; None if nothing is due.
+    connection: Connection,
+    tenant: str,
+    *,
+    lease: int = LEASE,
+    ignore_due: bool = False,
+    but: Collection[int] = (),
+    most: int = 1,
+) -> list[Claim]:
+    """Lease the entities that have waited longest, none of `but`; none if nothing is due.
 
     Args:
         connection: In a write transaction.
@@ -108,58 +141,72 @@ def claim(
         lease: For how long, microseconds, up to `LONGEST_LEASE`; then anybody may take it over.
         ignore_due: Also what is to be tried again only later.
         but: Entities to leave alone.
+        most: At most so many, and with `MAX_BATCH` interactions in all, unless the first alone has more.
     """
     query = _NEXT if ignore_due else _NEXT_DUE
     if but:
         query = query.where(_W.entity.not_in(list(but)))
     if connection.dialect.name != "sqlite":
         query = query.with_for_update(skip_locked=True)
-    row = connection.execute(query, {"tenant": tenant}).first()
-    if row is None:
-        return None
-    token, this = next_id(), {"whose": tenant, "which": row.entity}
-    connection.execute(_LEASE, {**this, "given": token, "lease": lease})
-    pending = connection.execute(_PENDING, this).scalars()
+    rows = _light(connection.execute(query, {"tenant": tenant, "most": most}).all())
+    if not rows:
+        return []
+    token, these = next_id(), {"whose": tenant, "which": [row.entity for row in rows]}
+    connection.execute(_LEASE, {**these, "given": token, "lease": lease})
+    pending: dict[int, list[int]] = {}
+    for entity, number in connection.execute(_PENDING, these):
+        pending.setdefault(entity, []).append(number)
     generation = connection.execute(_GENERATION, {"tenant": tenant}).scalar_one()
-    only = tuple(json.loads(row.stores)) if row.refresh and row.stores else ()
-    return Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, tuple(pending), only)
+    out: list[Claim] = []
+    for row in rows:
+        only = tuple(json.loads(row.stores)) if row.refresh and row.stores else ()
+        mine = tuple(pending.get(row.entity, ()))
+        out.append(Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, mine, only))
+    return out
 
 
-def check(connection: Connection, held: Claim, name: str) -> Tenant:
-    """Refuse to go on when the lease or the generation has moved on; where the tenant stands now.
+def check(connection: Connection, held: Sequence[Claim]) -> tuple[Tenant, list[Claim]]:
+    """Where the tenant stands now, and which of some claims of it are still ours.
 
-    Raises:
-        StaleLeaseError: Another worker has it, or something was erased since the claim.
+    The others another worker has, or their grants changed; all are lost when something was erased
+    since they were claimed. The tenant's row and those of the claims are ours until the commit.
     """
-    stands = locked(connection, held.tenant)  # always before the work row, as writers do
-    query = _TOKEN if connection.dialect.name == "sqlite" else _TOKEN.with_for_update()
-    if connection.execute(query, {"whose": held.tenant, "which": held.entity}).scalar() != held.token:
-        raise StaleLeaseError(name, "another worker has taken it over, or its grants changed")
-    if stands.generation != held.generation:
-        raise StaleLeaseError(name, "something was erased meanwhile; it is planned anew")
-    return stands
+    tenant = held[0].tenant
+    stands = locked(connection, tenant)  # always before the work rows, as writers do
+    query = _TOKENS if connection.dialect.name == "sqlite" else _TOKENS.with_for_update()
+    tokens: dict[int, int] = {
+        entity: token for entity, token in connection.execute(query, {"whose": tenant, "which": _entities(held)})
+    }
+    return stands, [one for one in held if tokens.get(one.entity) == one.token and one.generation == stands.generation]
 
 
-def settle(connection: Connection, held: Claim) -> None:
-    """The claim's interactions are done; what came in meanwhile stays due, what waits for a store a little later."""
-    this = {"whose": held.tenant, "which": held.entity}
-    for start in range(0, len(held.interactions), 500):
-        connection.execute(_SETTLED, {**this, "these": held.interactions[start : start + 500]})
-    left = connection.execute(_LEFT, this).scalar_one()
-    row = (work.c.tenant == held.tenant) & (work.c.entity == held.entity)
-    again = held.refresh and bool(held.waits)
-    if left or again:
-        values: dict[str, Any] = {"pending": left, "lease_until": 0, "attempts": 0, "reason": None}
-        values |= {"due": present() + (OUTAGE_DELAY if held.waits else 0), "refresh": again}
-        values |= {"stores": json.dumps(held.waits) if again else None}
-        connection.execute(update(work).where(row).values(values))
-    else:
-        connection.execute(_DONE, this)
+def settle(connection: Connection, held: Sequence[Claim]) -> None:
+    """The claims' interactions are done; what came in meanwhile stays due, what waits for a store a little later."""
+    if not held:
+        return
+    these = {"whose": held[0].tenant, "which": _entities(held)}
+    numbers = [number for one in held for number in one.interactions]
+    for start in range(0, len(numbers), MAX_BATCH):
+        connection.execute(_SETTLED, {**these, "these": numbers[start : start + MAX_BATCH]})
+    left: dict[int, int] = {entity: count for entity, count in connection.execute(_LEFT, these)}
+    done: list[Claim] = []
+    for one in held:
+        again = one.refresh and bool(one.waits)
+        if not again and one.entity not in left:
+            done.append(one)
+            continue
+        values: dict[str, Any] = {"pending": left.get(one.entity, 0), "lease_until": 0, "attempts": 0, "reason": None}
+        values |= {"due": present() + (OUTAGE_DELAY if one.waits else 0), "refresh": again}
+        values |= {"stores": json.dumps(one.waits) if again else None}
+        connection.execute(update(work).where(*_held(one)).values(values))
+    if done:
+        connection.execute(_DONE, {**these, "which": _entities(done)})
 
 
-def release(connection: Connection, held: Claim) -> None:
-    """Give the lease back without a mark against it."""
-    connection.execute(update(work).where(*_mine(held)).values(lease_until=0))
+def release(connection: Connection, held: Sequence[Claim]) -> None:
+    """Give leases back without a mark against them."""
+    for one in held:
+        connection.execute(update(work).where(*_held(one)).values(lease_until=0))
 
 
 def fail(connection: Connection, held: Claim, reason: str, *, retryable: bool = False) -> bool:
@@ -177,7 +224,7 @@ def fail(connection: Connection, held: Claim, reason: str, *, retryable: bool = 
         "due": present() + delay,
         "lease_until": 0,
     }
-    connection.execute(update(work).where(*_mine(held)).values(values))
+    connection.execute(update(work).where(*_held(held)).values(values))
     return parked
 
 
@@ -198,11 +245,6 @@ def disturb(connection: Connection, tenant: str, entity: int) -> None:
 def due(connection: Connection) -> list[str]:
     """The tenants that have something to take on now, in order."""
     return list(connection.execute(_DUE).scalars())
-
-
-def is_waiting(connection: Connection, tenant: str) -> bool:
-    """Whether any entity waits, due or not, leased or not."""
-    return connection.execute(_ANY, {"tenant": tenant}).first() is not None
 
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:
@@ -238,5 +280,20 @@ def _put(dialect: str) -> Any:
     return insert_of(dialect, work).values({**{name: bindparam(name) for name in _QUEUED}, "due": present()})
 
 
-def _mine(held: Claim) -> tuple[ColumnElement[bool], ...]:
+def _light(rows: Sequence[Any]) -> list[Any]:
+    """The first of them that together are no more than one claim may take on; one at least."""
+    taken, size = list[Any](), 0
+    for row in rows:
+        size += max(row.pending, REREAD if row.refresh else 1)
+        if taken and size > MAX_BATCH:
+            break
+        taken.append(row)
+    return taken
+
+
+def _entities(held: Sequence[Claim]) -> list[int]:
+    return [one.entity for one in held]
+
+
+def _held(held: Claim) -> tuple[ColumnElement[bool], ...]:
     return (work.c.tenant == held.tenant, work.c.entity == held.entity, work.c.token == held.token)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Executable, bindparam, delete, exists, insert, select, update
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience, read_by_others
@@ -29,11 +29,12 @@ _G = grants.c
 _ROWS = select(_G.owner, _G.audience, _G.level, _G.purpose, _G.until, _G.denied, _G.created).where(
     _G.tenant == bindparam("tenant"), _G.revoked.is_(None)
 )
-_ROWS_OF = _ROWS.where((_G.owner == bindparam("owner")) | _G.owner.is_(None))
+_ROWS_OF = _ROWS.where(_G.owner.in_(bindparam("owners", expanding=True)) | _G.owner.is_(None))
 _SHARING = select(tenants.c.sharing).where(tenants.c.tenant == bindparam("tenant"))
 POLICY_GRANT = "tenant-policy"
 BLOCK = "b"
 """How the id of a denial begins that only the operator takes back."""
+_CHUNK = 400
 NOBODY = -1
 """Dense id of an entity that was never seen."""
 
@@ -68,7 +69,25 @@ def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) 
 
 def rows(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[GrantRow]:
     """The grants not revoked, as the limits of today allow them; of one owner and the tenant, if an owner is named."""
-    query, given = (_ROWS, {}) if owner is None else (_ROWS_OF, {"owner": owner})
+    if owner is not None:
+        return rows_of(connection, tenant, now, [owner])[owner]
+    return _rows(connection, tenant, now, _ROWS, {})
+
+
+def rows_of(connection: Connection, tenant: str, now: int, owners: Sequence[int]) -> dict[int, list[GrantRow]]:
+    """The same of each of some owners, the tenant's own included."""
+    found: dict[int, list[GrantRow]] = {owner: [] for owner in owners}
+    for start in range(0, len(owners), _CHUNK):
+        part = list(owners[start : start + _CHUNK])
+        grouped: dict[int | None, list[GrantRow]] = {}
+        for row in _rows(connection, tenant, now, _ROWS_OF, {"owners": part}):
+            grouped.setdefault(row.owner, []).append(row)
+        for owner in part:
+            found[owner] = [*grouped.get(None, ()), *grouped.get(owner, ())]
+    return found
+
+
+def _rows(connection: Connection, tenant: str, now: int, query: Executable, given: dict[str, Any]) -> list[GrantRow]:
     found = [
         GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created)
         for row in connection.execute(query, {"tenant": tenant, **given})
@@ -105,7 +124,13 @@ def strictest_minimum(connection: Connection, tenant: str, now: int) -> int:
 
 def shared(connection: Connection, tenant: str, owner: int, now: int) -> Level:
     """The highest level at which anybody else may use the owner."""
-    return read_by_others(rows(connection, tenant, now, owner), owner, now)
+    return shared_by(connection, tenant, [owner], now)[owner]
+
+
+def shared_by(connection: Connection, tenant: str, owners: Sequence[int], now: int) -> dict[int, Level]:
+    """The same of each of some owners."""
+    found = rows_of(connection, tenant, now, owners)
+    return {owner: read_by_others(grants, owner, now) for owner, grants in found.items()}
 
 
 def readers(

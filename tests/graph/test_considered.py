@@ -7,19 +7,18 @@ from sqlalchemy import select
 from collab_layer.graph import cards, considered
 from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.tables import cards as card_table
-from collab_layer.types.scope import Level
 
 
 def draft(version: str) -> CardDraft:
     return CardDraft(
         owner=1, interaction=5, backend="mem", native_id="m1", version=version, text="worms", hashed=[1], outcome=None,
-        links=(), vector=None, embedder="test", at=0, thread=0,
+        links=(), vector=None, embedder="test", at=0, thread=0, readable=True,
     )  # fmt: skip
 
 
 def put(store, version: str, rev: int) -> int:
     with store.database.write() as connection:
-        cards.put(connection, "acme", [draft(version)], Level.RECORDS, rev, rev)
+        cards.put(connection, "acme", [draft(version)], rev, rev)
         return connection.execute(select(card_table.c.id).where(card_table.c.tenant == "acme")).scalar_one()
 
 

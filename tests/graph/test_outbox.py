@@ -3,7 +3,6 @@ import time
 import pytest
 from sqlalchemy import update
 
-from collab_layer.errors import StaleLeaseError
 from collab_layer.graph import erasing, outbox, present, writer
 from collab_layer.graph.names import find
 from collab_layer.graph.tables import work
@@ -19,9 +18,18 @@ def _observe(store, *names, now=1):
         writer.observe(connection, store.adjacency, "acme", told, now)
 
 
-def _claim(store, lease=outbox.LEASE, **options):
+def _claims(store, lease=outbox.LEASE, **options):
     with store.database.write() as connection:
         return outbox.claim(connection, "acme", lease=lease, **options)
+
+
+def _claim(store, lease=outbox.LEASE, **options):
+    return next(iter(_claims(store, lease, **options)), None)
+
+
+def _ours(store, *held):
+    with store.database.write() as connection:
+        return outbox.check(connection, held)[1]
 
 
 def _set(store, **values):
@@ -52,11 +60,11 @@ def test_the_slow_worker_is_fenced_off_once_another_took_over(store):
     slow = _claim(store, 0)
     time.sleep(0.01)
     fast = _claim(store)
+    assert _ours(store, slow) == []
+    assert _ours(store, fast) == [fast]
     with store.database.write() as connection:
-        outbox.check(connection, fast, "user:a")
-        outbox.settle(connection, fast)
-    with pytest.raises(StaleLeaseError), store.database.write() as connection:
-        outbox.check(connection, slow, "user:a")
+        outbox.settle(connection, [fast])
+    assert _ours(store, slow) == []
 
 
 def test_an_erasure_drops_work_in_flight(store):
@@ -64,8 +72,7 @@ def test_an_erasure_drops_work_in_flight(store):
     held = _claim(store)
     with store.database.write() as connection:
         erasing.fence(connection, "acme")
-    with pytest.raises(StaleLeaseError, match="erased"), store.database.write() as connection:
-        outbox.check(connection, held, "user:a")
+    assert _ours(store, held) == []
 
 
 def test_what_came_in_meanwhile_stays_due(store):
@@ -73,7 +80,7 @@ def test_what_came_in_meanwhile_stays_due(store):
     held = _claim(store)
     _observe(store, "user:a")
     with store.database.write() as connection:
-        outbox.settle(connection, held)
+        outbox.settle(connection, [held])
     left = _claim(store)
     assert left is not None
     assert len(left.interactions) == 1
@@ -145,3 +152,49 @@ def test_what_was_promised_before_the_databases_clock_was_set_back_binds_nobody(
         ahead = present.read(connection) + DAY
     _set(store, due=ahead, lease_until=ahead)
     assert _claim(store) is not None
+
+
+def _told(store, who, count):
+    with store.database.write() as connection:
+        told = [Interaction(actor=who, target=f"item:{n}") for n in range(count)]
+        writer.observe(connection, store.adjacency, "acme", told, 1)
+
+
+def test_several_are_claimed_at_once_and_each_is_lost_or_settled_by_itself(store):
+    _observe(store, "user:a", "user:b", "user:c")
+    a, b, c = held = _claims(store, most=8)
+    with store.database.write() as connection:
+        outbox.disturb(connection, "acme", b.entity)
+    assert _ours(store, *held) == [a, c]
+    with store.database.write() as connection:
+        outbox.settle(connection, [a])
+        outbox.release(connection, [c])
+    assert [one.entity for one in _claims(store, most=8)] == [b.entity, c.entity]
+
+
+def test_what_is_claimed_at_once_is_no_more_than_one_may_take_on(store):
+    _told(store, "user:few", 1)
+    _told(store, "user:many", outbox.MAX_BATCH)
+    _told(store, "user:more", 1)
+    assert [len(one.interactions) for one in _claims(store, most=8)] == [1]
+    assert [len(one.interactions) for one in _claims(store, most=8)] == [outbox.MAX_BATCH]
+    assert [len(one.interactions) for one in _claims(store, most=8)] == [1]
+
+
+def test_an_entity_whose_records_are_read_again_leaves_room_for_few_others(store):
+    _observe(store, *(f"user:{n}" for n in range(8)))
+    with store.database.write() as connection:
+        outbox.queue_refresh(connection, "acme", _ids(store, *(f"user:{n}" for n in range(8))))
+    assert len(_claims(store, most=8)) == outbox.MAX_BATCH // outbox.REREAD
+
+
+def test_what_is_free_is_counted_as_far_as_it_matters(store):
+    _observe(store, "user:a", "user:b")
+    with store.database.read() as connection:
+        assert outbox.free(connection, "acme") == 2
+        assert outbox.free(connection, "other") == 0
+    held = _claim(store)
+    with store.database.write() as connection:
+        outbox.fail(connection, held, "no")
+    with store.database.read() as connection:
+        assert (outbox.free(connection, "acme"), outbox.free(connection, "acme", ignore_due=True)) == (1, 2)

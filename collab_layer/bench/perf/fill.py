@@ -26,7 +26,6 @@ from collab_layer.graph.store import GraphStore
 from collab_layer.graph.tables import adjacency, edges, entities, interactions, tenants
 from collab_layer.stages.tokens import hashed, terms
 from collab_layer.types.graph import Vectors
-from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
 _ROWS = 50_000
@@ -65,7 +64,7 @@ def fill(store: GraphStore, tenant: str, graph: Graph, notes: Notes, tell: Progr
     for start in range(0, len(notes.texts), _NOTES):
         with store.database.write() as connection:
             drafts = _drafts(store, graph, notes, start, min(start + _NOTES, len(notes.texts)))
-            cards.put(connection, tenant, drafts, Level.RECORDS, 2, int(graph.at[-1]))
+            cards.put(connection, tenant, drafts, 2, int(graph.at[-1]))
         tell("notes", min(start + _NOTES, len(notes.texts)), len(notes.texts))
 
 
@@ -147,6 +146,7 @@ def _drafts(store: GraphStore, graph: Graph, notes: Notes, start: int, stop: int
             embedder=store.embedder,
             at=int(graph.at[last - at]),
             thread=1 + graph.owners + int(graph.thing[last - at]),
+            readable=True,
         )
         for at in range(start, stop)
     ]
