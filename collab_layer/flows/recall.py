@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,15 +101,16 @@ def receivers(tools: Tools, around: Scene, events: Events) -> list[Receiver]:
     actor, mine = around.loaded.claim.entity, seen(tools, around)
     grants = policy.rows(around.connection, around.loaded.claim.tenant, around.now)
     people = frozenset(one.principal for one in events.noted)
-    out = [_receiver(around, actor, "actor", 1.0, mine, mine, people, events)]
+    wanted: list[_Wanted] = [_Wanted(actor, "actor", 1.0, mine)]
     things = dict.fromkeys(one.about for one in events.noted if one.about is not None)
-    out += [_receiver(around, thing, "thing", 1.0, mine, None, people, events) for thing in list(things)[:THINGS]]
+    wanted += [_Wanted(thing, "thing", 1.0, None) for thing in list(things)[:THINGS]]
     near = [(told, who) for told, who in zip(around.told, around.readers, strict=True) if told.level >= Level.RECORDS]
     near.sort(key=lambda pair: (-pair[0].nearness, pair[0].reader))
     for told, who in near[: propagate.FANOUT]:
-        theirs = audience(grants, who, around.now)
-        out.append(_receiver(around, told.reader, "neighbour", told.nearness, mine, theirs, people, events))
-    return out
+        wanted.append(_Wanted(told.reader, "neighbour", told.nearness, audience(grants, who, around.now)))
+    ids = [one.id for one in wanted]
+    before = derived.current_of(around.connection, around.loaded.claim.tenant, ids, FacetKind.UPDATE, around.now)
+    return [_receiver(around, one, before[one.id], mine, people, events) for one in wanted]
 
 
 def seen(tools: Tools, around: Scene) -> Audience:
@@ -178,28 +180,30 @@ def _readable(around: Scene, mine: Audience) -> Rows:
 # -- what a receiver knows already -----------------------------------------------------
 
 
+class _Wanted(NamedTuple):
+    """A receiver, and what it may read; None of a thing, which reads nothing."""
+
+    id: int
+    part: Part
+    nearness: float
+    theirs: Audience | None
+
+
 def _receiver(
-    around: Scene,
-    id_: int,
-    part: Part,
-    nearness: float,
-    mine: Audience,
-    theirs: Audience | None,
-    people: frozenset[int],
-    events: Events,
+    around: Scene, one: _Wanted, told: Sequence[Item], mine: Audience, people: frozenset[int], events: Events
 ) -> Receiver:
-    may = people if theirs is None else frozenset(one for one in people if theirs.level(one) >= Level.RECORDS)
-    old = _told(around, id_, mine, theirs, events)
-    if part != "thing" and mine.level(id_) >= Level.RECORDS and len(old) < OLD:
-        old += _own(around, id_, events)[: OLD - len(old)]
-    return Receiver(id_, part, nearness, may, tuple(old))
+    theirs = one.theirs
+    may = people if theirs is None else frozenset(who for who in people if theirs.level(who) >= Level.RECORDS)
+    old = _told(told, mine, theirs, events)
+    if one.part != "thing" and mine.level(one.id) >= Level.RECORDS and len(old) < OLD:
+        old += _own(around, one.id, events)[: OLD - len(old)]
+    return Receiver(one.id, one.part, one.nearness, may, tuple(old))
 
 
-def _told(around: Scene, id_: int, mine: Audience, theirs: Audience | None, events: Events) -> list[Memory]:
+def _told(items: Sequence[Item], mine: Audience, theirs: Audience | None, events: Events) -> list[Memory]:
     """What it was told before about the same, as far as the actor and itself may read everybody behind it."""
     about = frozenset[str]().union(*events.terms)
     same = {one.source for one in events.noted}
-    items = derived.current(around.connection, around.loaded.claim.tenant, id_, FacetKind.UPDATE, around.now)
     shared = {item.id: len(about & set(terms(item.text))) for item in items}
     good = [
         item

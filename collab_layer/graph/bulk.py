@@ -1,6 +1,6 @@
-"""Many rows to one statement of PostgreSQL: each column goes as one array.
+"""Many rows, of one table or several, to one statement of PostgreSQL: each column goes as one array.
 
-In:   a connection, a table, rows that all name the same columns.
+In:   a connection, tables, rows of each that all name the same columns.
 Out:  the rows stored in one round trip, as one insert for each of them would store them.
 Never: for SQLite, where a statement is no round trip.
 """
@@ -31,6 +31,18 @@ _TYPES = (
 def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows."""
     _run(connection, _statement(table, tuple(rows[0]), None), rows)
+
+
+def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dict[str, Any]]]]) -> None:
+    """Insert rows of several tables, none of which is empty; more than a page of any goes by itself."""
+    small = [(table, rows) for table, rows in parts if len(rows) <= PAGE]
+    for table, rows in parts:
+        if len(rows) > PAGE:
+            insert(connection, table, rows)
+    if small:
+        shape = tuple((table, tuple(rows[0])) for table, rows in small)
+        given = {f"{at}_{name}": [row[name] for row in rows] for at, (_, rows) in enumerate(small) for name in rows[0]}
+        connection.exec_driver_sql(_one_of_all(shape), given)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], update: tuple[str, ...]) -> int:
@@ -65,9 +77,7 @@ def _run(connection: Connection, statement: str, rows: Sequence[dict[str, Any]])
 @lru_cache(maxsize=128)
 def _statement(table: Table, names: tuple[str, ...], update: tuple[str, ...] | None) -> str:
     """An insert of arrays; `update` None lets a conflict fail, an empty one leaves the row alone."""
-    given = ", ".join(f"%({name})s::{_type(table.columns[name])}[]" for name in names)
-    quoted = ", ".join(f'"{name}"' for name in names)
-    line = f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({given})"
+    line = _line(table, names)
     if update is None:
         return line
     if not update:
@@ -77,8 +87,21 @@ def _statement(table: Table, names: tuple[str, ...], update: tuple[str, ...] | N
     return f"{line} ON CONFLICT ({key}) DO UPDATE SET {changed}"
 
 
+@lru_cache(maxsize=32)
+def _one_of_all(shape: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
+    lines = [_line(table, names, f"{at}_") for at, (table, names) in enumerate(shape)]
+    *first, last = lines
+    return f"WITH {', '.join(f'p{at} AS ({line})' for at, line in enumerate(first))} {last}" if first else last
+
+
+def _line(table: Table, names: Sequence[str], prefix: str = "") -> str:
+    given = ", ".join(f"%({prefix}{name})s::{_type(table.columns[name])}[]" for name in names)
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({given})"
+
+
 def _type(column: Column[Any]) -> str:
     return next((name for kind, name in _TYPES if isinstance(column.type, kind)), "text")
 
 
-__all__ = ["LEAST", "insert", "upsert"]
+__all__ = ["LEAST", "insert", "insert_all", "upsert"]

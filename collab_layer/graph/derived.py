@@ -48,7 +48,7 @@ _TENANTS = _D.tenant == bindparam("tenant")
 _GET = select(derived).where(_TENANTS, _D.id.in_(_MINE))
 _CURRENT = select(derived).where(
     _TENANTS,
-    _D.owner == bindparam("owner"),
+    _D.owner.in_(bindparam("owners", expanding=True)),
     _D.kind == bindparam("kind"),
     _D.expires > bindparam("now"),
     _D.superseded.is_(None),
@@ -185,7 +185,18 @@ def whole(connection: Connection, tenant: str, id_: str, reader: int | None = No
 
 def current(connection: Connection, tenant: str, owner: int, kind: FacetKind, now: int) -> list[Item]:
     """An owner's items of a kind that still hold."""
-    return _load(connection, tenant, _CURRENT, {"owner": owner, "kind": kind.value, "now": now})
+    return current_of(connection, tenant, [owner], kind, now)[owner]
+
+
+def current_of(
+    connection: Connection, tenant: str, owners: Sequence[int], kind: FacetKind, now: int
+) -> dict[int, list[Item]]:
+    """The same of each of some owners."""
+    found: dict[int, list[Item]] = {owner: [] for owner in owners}
+    for part in pages(list(found), _CHUNK):
+        for item in _load(connection, tenant, _CURRENT, {"owners": list(part), "kind": kind.value, "now": now}):
+            found[item.owner].append(item)
+    return found
 
 
 def end_by(connection: Connection, tenant: str, ids: Sequence[str], end: int) -> None:

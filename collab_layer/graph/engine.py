@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -219,6 +219,16 @@ def insert(connection: Connection, table: Any, rows: list[dict[str, Any]]) -> No
     if connection.dialect.name != "sqlite" and len(rows) >= bulk.LEAST:
         bulk.insert(connection, table, rows)
     elif rows:
+        connection.execute(_insert(table), rows)
+
+
+def insert_all(connection: Connection, parts: Sequence[tuple[Any, list[dict[str, Any]]]]) -> None:
+    """Insert rows of several tables, in one statement where each is a round trip."""
+    parts = [(table, rows) for table, rows in parts if rows]
+    if connection.dialect.name != "sqlite" and parts:
+        bulk.insert_all(connection, parts)
+        return
+    for table, rows in parts:
         connection.execute(_insert(table), rows)
 
 

@@ -13,6 +13,7 @@ can was told before that clock was set back, and is over.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +33,7 @@ from sqlalchemy import (
     update,
 )
 
-from collab_layer.graph.engine import insert_of, upsert
+from collab_layer.graph.engine import insert_of
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import Tenant, locked
 from collab_layer.graph.present import earlier, present
@@ -102,12 +103,14 @@ class Claim:
     waits: tuple[str, ...] = ()
 
 
+def rows_of(tenant: str, pairs: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """New (entity, interaction) pairs as rows of `outbox`, to be stored before they are queued."""
+    return [{"tenant": tenant, "entity": actor, "interaction": number} for actor, number in pairs]
+
+
 def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]]) -> None:
-    """Add (entity, interaction) pairs; an entity's work is one row, which keeps its place in line."""
-    upsert(connection, outbox, [{"tenant": tenant, "entity": actor, "interaction": number} for actor, number in pairs])
-    counts: dict[int, int] = {}
-    for actor, _ in pairs:
-        counts[actor] = counts.get(actor, 0) + 1
+    """Have (entity, interaction) pairs worked off; an entity's work is one row, which keeps its place in line."""
+    counts = Counter(actor for actor, _ in pairs)
     rows = [_row(tenant, actor, pending=count) for actor, count in sorted(counts.items())]
     connection.execute(_more(connection.dialect.name), rows)
 

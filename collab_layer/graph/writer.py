@@ -19,10 +19,10 @@ from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.graph import latecomers, membership, spans
 from collab_layer.graph import outbox as work
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
-from collab_layer.graph.engine import insert
+from collab_layer.graph.engine import insert_all
 from collab_layer.graph.ids import interaction_id, next_id, number_of
-from collab_layer.graph.names import Mention, find, meet, mention, share_with_erasure
-from collab_layer.graph.tables import edges, interactions
+from collab_layer.graph.names import Mention, meet, mention, share_with_erasure
+from collab_layer.graph.tables import edges, interactions, outbox
 from collab_layer.types.entity import Entity
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.time import FOREVER, micros
@@ -48,8 +48,8 @@ def observe(
         InputError: One replaces what happened later.
     """
     share_with_erasure(connection, tenant)
-    known = _known_keys(connection, tenant, batch)
     ids = _named(connection, tenant, batch, now)
+    known = _known_keys(connection, tenant, batch, ids)
     replaced = _replaced(connection, tenant, batch, ids, now)
     out: list[str] = []
     rows: list[dict[str, Any]] = []
@@ -74,12 +74,12 @@ def observe(
             if item.verb == JOINED and item.target is not None:
                 joined.append((row["actor"], row["target"], row["at"]))
     if rows:
-        insert(connection, interactions, rows)
-        insert(connection, edges, lines)
+        pairs = [(row["actor"], row["id"]) for row in rows]
+        insert_all(connection, [(interactions, rows), (edges, lines), (outbox, work.rows_of(tenant, pairs))])
         if joined or left:
             membership.settle(connection, adjacency, tenant, joined, left)
         _end_older(connection, adjacency, tenant, rows, now)
-        work.queue(connection, tenant, [(row["actor"], row["id"]) for row in rows])
+        work.queue(connection, tenant, pairs)
     return out
 
 
@@ -193,12 +193,13 @@ def _interaction_row(
     }
 
 
-def _known_keys(connection: Connection, tenant: str, batch: Sequence[Interaction]) -> dict[tuple[str, str], int]:
+def _known_keys(
+    connection: Connection, tenant: str, batch: Sequence[Interaction], ids: dict[Entity, int]
+) -> dict[tuple[str, str], int]:
     keyed = [item for item in batch if item.key is not None]
     if not keyed:
         return {}
-    actors = find(connection, tenant, {str(item.actor) for item in keyed})
-    names = {id_: name for name, id_ in actors.items()}
+    names = {ids[item.actor]: str(item.actor) for item in keyed}
     wanted = [item.key for item in keyed]
     known: dict[tuple[str, str], int] = {}
     for start in range(0, len(wanted), _CHUNK):
