@@ -27,7 +27,7 @@ from collab_layer.bench.data import DataSet, load
 from collab_layer.bench.mem0_taste import Mem0Taste
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress, silent
-from collab_layer.bench.report import Report, Row, peak_rss_mb
+from collab_layer.bench.report import Report, Row
 from collab_layer.bench.scoring import score
 from collab_layer.config import Settings
 from collab_layer.errors import DataSetError
@@ -101,7 +101,7 @@ async def measure(
             others=others,
         )
         answered = await asking.ask(layer, data, steps, tell, vectors=vectors, wanted=wanted, phases=phases)
-        spent = await _spent(layer)
+        await phases.account(layer)
     with phases.of("score"):
         rows = await asyncio.to_thread(score, data.name, answered, seeds)
     if full:
@@ -110,8 +110,7 @@ async def measure(
             rows += slices.attacked(f"{data.name}.attack0", answered, pushed, seeds)
     if not installed():
         rows.append(Row(f"{data.name}.ials.skipped", 1.0, unit="contestants; install `implicit`"))
-    rows += [*spent, *phases.rows()]
-    rows.append(Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"))
+    rows += phases.rows()
     command = f"collab bench lift --data {data_dir.name}{' --full' if full else ''}{' --store mem0' if mem0 else ''}"
     return Report(command, data.sha256, 0, used.id, rows, {"candidates": candidates.digest(steps)})
 
@@ -156,15 +155,6 @@ async def _slices(
         if name.startswith("attack"):
             rows += slices.attacked(f"{data.name}.{name}", answered, pushed, seeds)
     return rows
-
-
-async def _spent(layer: AsyncCollabLayer) -> list[Row]:
-    """What the layer asked of language models, for all contestants together; the others ask none."""
-    used = await layer.usage(2)
-    return [
-        Row("run.model_calls", float(sum(row.calls for row in used)), unit="calls"),
-        Row("run.tokens", float(sum(row.input_tokens + row.output_tokens for row in used)), unit="tokens"),
-    ]
 
 
 async def _vectors(data: DataSet, embedder: Embedder) -> Vectors:

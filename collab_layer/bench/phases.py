@@ -1,4 +1,4 @@
-"""What each part of a run took: CPU time by phase, and how long single calls took.
+"""What a run took: CPU time by phase, how long single calls took, memory, what language models were asked.
 
 In:   blocks of work, by name.
 Out:  rows.
@@ -8,12 +8,17 @@ Never: a bar; a loaded machine stretches the clock, and CPU time a little.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from collab_layer.bench.report import Row
+from collab_layer.bench.report import Row, peak_rss_mb
+
+if TYPE_CHECKING:
+    from collab_layer.layer import AsyncCollabLayer
 
 Clock = Callable[[str], AbstractContextManager[None]]
 """The name of a piece of work to a block that is timed."""
@@ -29,6 +34,7 @@ class Phases:
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
+        self._spent: Counter[str] = Counter()
         self._cpu: dict[str, float] = {}
         self._calls: dict[str, list[tuple[float, float]]] = {}
 
@@ -50,16 +56,26 @@ class Phases:
         took = (time.perf_counter() - clock, time.process_time() - cpu)
         self._calls.setdefault(name, []).append(took)
 
+    async def account(self, layer: AsyncCollabLayer) -> None:
+        """Add what a layer asked of language models so far, by its own account; before it is closed."""
+        used = await layer.usage(2)
+        self._spent["calls"] += sum(one.calls for one in used)
+        self._spent["tokens"] += sum(one.input_tokens + one.output_tokens for one in used)
+
     def rows(self) -> list[Row]:
-        """CPU seconds by phase; of calls the median and the 95th percentile, by the clock and in CPU time."""
+        """CPU seconds by phase; of calls the median and the 95th percentile, by the clock and in CPU time; totals."""
         out = [Row(f"run.cpu.{name}", seconds, unit="s") for name, seconds in self._cpu.items()]
         for name, taken in self._calls.items():
             for part, what in ((50, "p50"), (95, "p95")):
                 clock, cpu = np.percentile(np.array(taken), part, axis=0).tolist()
                 out.append(Row(f"run.{name}.{what}", 1e3 * clock, unit="ms"))
                 out.append(Row(f"run.{name}.cpu_{what}", 1e3 * cpu, unit="ms"))
-        out.append(Row("run.seconds", time.perf_counter() - self._began, unit="s"))
-        return out
+        return [
+            *out,
+            *(Row(f"run.model_{what}", float(spent), unit=what) for what, spent in self._spent.items()),
+            Row("run.seconds", time.perf_counter() - self._began, unit="s"),
+            Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
+        ]
 
 
 __all__ = ["Clock", "Phases", "unclocked"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -113,16 +112,8 @@ def peak_rss_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def ended(began: float) -> list[Row]:
-    """What a run took since `began` by `time.perf_counter`, and the most memory it held."""
-    return [
-        Row("run.seconds", time.perf_counter() - began, unit="s"),
-        Row("run.peak_rss_mb", peak_rss_mb(), unit="MB"),
-    ]
-
-
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-__all__ = ["Report", "Row", "Sense", "ended", "peak_rss_mb"]
+__all__ = ["Report", "Row", "Sense", "peak_rss_mb"]

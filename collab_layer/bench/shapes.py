@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from collab_layer.bench import metrics, shapes_sets
+from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress
-from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.report import Report, Row
 from collab_layer.bench.tasks import Options
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
@@ -56,28 +56,30 @@ async def measure(options: Options, progress: Progress) -> Report:
         InputError: A part is unknown.
         DataSetError: The folder cannot be used.
     """
-    began = time.perf_counter()
+    phases = Phases()
     parts = options.chosen(PARTS)
     found: dict[str, list[float]] = {}
     if options.data is not None:
         real = await asyncio.to_thread(shapes_sets.load, options.data)
         async with _opened(options.embedder) as layer:
-            await shapes_sets.ask(layer, real, found)
+            with phases.of("ask"):
+                await shapes_sets.ask(layer, real, found)
+            await phases.account(layer)
         rows = [_real_row(name, values) for name, values in found.items()]
-        rows += ended(began)
+        rows += phases.rows()
         command = f"collab bench tasks shapes --data {options.data.resolve().name}"
         return Report(command, real.sha256, options.seed, options.embedder.id, rows)
     for seed in range(options.seed, options.seed + options.seeds):
         for at, fed in enumerate(("taste", "text", "mixed")):
-            await _one(seed, fed, options.embedder, found)
+            await _one(seed, fed, options.embedder, found, phases)
             progress("shapes", 3 * (seed - options.seed) + at + 1, 3 * options.seeds)
     rows = [_row(name, values) for name, values in found.items() if name.split(".")[1] in parts]
-    rows += ended(began)
+    rows += phases.rows()
     made = sha256(repr((PROBLEMS, FOREIGN, OWNERS, THINGS, HELD)).encode()).hexdigest()
     return Report("collab bench tasks shapes", made, options.seed, options.embedder.id, rows)
 
 
-async def _one(seed: int, fed: str, embedder: Embedder, found: dict[str, list[float]]) -> None:
+async def _one(seed: int, fed: str, embedder: Embedder, found: dict[str, list[float]], phases: Phases) -> None:
     async with _opened(embedder) as layer:
         held = _held(seed)
         if fed != "text":
@@ -85,11 +87,13 @@ async def _one(seed: int, fed: str, embedder: Embedder, found: dict[str, list[fl
         if fed != "taste":
             await layer.observe(_notes(seed))
         await layer.drain()
-        if fed != "text":
-            await _ask_taste(layer, fed, held, found)
-        if fed != "taste":
-            await _ask_text(layer, fed, found)
-        await _ask_crossed(layer, fed, found)
+        with phases.of("ask"):
+            if fed != "text":
+                await _ask_taste(layer, fed, held, found)
+            if fed != "taste":
+                await _ask_text(layer, fed, found)
+            await _ask_crossed(layer, fed, found)
+        await phases.account(layer)
 
 
 @asynccontextmanager

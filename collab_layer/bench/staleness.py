@@ -13,7 +13,6 @@ was told of the old value, in derived items too, before it changed.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from collab_layer.bench import metrics
+from collab_layer.bench.phases import Clock, Phases
 from collab_layer.bench.progress import Progress
-from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.report import Report, Row
 from collab_layer.bench.tasks import Options
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
@@ -84,7 +84,7 @@ async def measure(options: Options, progress: Progress) -> Report:
     Raises:
         InputError: A part is unknown.
     """
-    began = time.perf_counter()
+    phases = Phases()
     rows: list[Row] = []
     for part in options.chosen(PARTS):
         found: list[list[float]] = []
@@ -93,9 +93,10 @@ async def measure(options: Options, progress: Progress) -> Report:
                 url, settings = str(Path(folder) / "stale.db"), Settings(worker=False)
                 opened = AsyncCollabLayer.open(url, sharing=_ALL, embedder=options.embedder, settings=settings)
                 async with await opened as layer:
-                    found += await _RUNS[part](layer, _subjects(seed), progress)
+                    found += await _RUNS[part](layer, _subjects(seed), progress, phases.call)
+                    await phases.account(layer)
         rows += _rows(part, found)
-    rows += ended(began)
+    rows += phases.rows()
     made = sha256(repr([_subjects(options.seed + at) for at in range(options.seeds)]).encode()).hexdigest()
     return Report("collab bench tasks staleness", made, options.seed, options.embedder.id, rows)
 
@@ -125,7 +126,9 @@ def _rows(part: str, found: Sequence[Sequence[float]]) -> list[Row]:
 # -- facts, and edits in a store ------------------------------------------------------------
 
 
-async def _facts(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress) -> list[list[float]]:
+async def _facts(
+    layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress, clock: Clock
+) -> list[list[float]]:
     said = await layer.observe(
         [Interaction(actor=Entity.parse(one.owner), verb="noted", text=one.said(one.old)) for one in subjects]
     )
@@ -134,10 +137,12 @@ async def _facts(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress
     async def change(one: _Subject) -> None:
         await layer.observe(one.owner, verb="noted", text=one.said(one.new), replaces=ids[one.owner])
 
-    return await _run(layer, "facts", subjects, change, _asked, progress)
+    return await _run(layer, "facts", subjects, change, _asked, progress, clock)
 
 
-async def _store(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress) -> list[list[float]]:
+async def _store(
+    layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress, clock: Clock
+) -> list[list[float]]:
     store = InMemoryBackend()
     refs = {one.owner: store.add(one.owner, one.said(one.old)) for one in subjects}
     await layer.index(store)
@@ -146,7 +151,7 @@ async def _store(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress
         store.edit(refs[one.owner], one.said(one.new))
         await layer.reconcile(store)
 
-    return await _run(layer, "store", subjects, change, _asked, progress)
+    return await _run(layer, "store", subjects, change, _asked, progress, clock)
 
 
 async def _asked(layer: AsyncCollabLayer, one: _Subject) -> bool:
@@ -161,7 +166,9 @@ async def _asked(layer: AsyncCollabLayer, one: _Subject) -> bool:
 # -- likes --------------------------------------------------------------------------------
 
 
-async def _likes(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress) -> list[list[float]]:
+async def _likes(
+    layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress: Progress, clock: Clock
+) -> list[list[float]]:
     events: list[Interaction] = []
     for one in subjects:
         shared = [f"item:{one.thing}-{at}" for at in range(3)]
@@ -172,7 +179,7 @@ async def _likes(layer: AsyncCollabLayer, subjects: Sequence[_Subject], progress
     async def change(one: _Subject) -> None:
         await layer.observe(one.owner, one.item, verb="disliked", weight=0.0, replaces=ids[one.owner])
 
-    return await _run(layer, "likes", subjects, change, _liked, progress)
+    return await _run(layer, "likes", subjects, change, _liked, progress, clock)
 
 
 async def _liked(layer: AsyncCollabLayer, one: _Subject) -> bool:
@@ -201,13 +208,22 @@ async def _run(
     change: Turn,
     told: Callable[[AsyncCollabLayer, _Subject], Awaitable[bool]],
     progress: Progress,
+    clock: Clock,
 ) -> list[list[float]]:
     """Told before the change, then after 1, 10 and 100 events of others; a row per subject."""
+
+    async def column() -> list[float]:
+        found: list[float] = []
+        for one in subjects:
+            with clock(f"read_{part}"):
+                found.append(float(await told(layer, one)))
+        return found
+
     await layer.drain()
     for one in subjects:  # a neighbour of each, so that its words are propagated to somebody
         await layer.observe(one.follower, verb="noted", text=f"I look after the {one.thing} and its keys.")
     await layer.drain()
-    columns = [[float(await told(layer, one)) for one in subjects]]
+    columns = [await column()]
     for one in subjects:
         await change(one)
     talked = 0
@@ -219,7 +235,7 @@ async def _run(
         talked = after
         await layer.observe(chatter)
         await layer.drain()
-        columns.append([float(await told(layer, one)) for one in subjects])
+        columns.append(await column())
         progress(f"staleness of {part}", len(columns) - 1, len(AFTER))
     return [list(row) for row in zip(*columns, strict=True)]
 

@@ -9,7 +9,6 @@ The archive is replayed in the order of time: a question is asked, then it is ad
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,8 +19,9 @@ import numpy as np
 from collab_layer.bench import metrics
 from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import Costs, entered
+from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress
-from collab_layer.bench.report import Report, Row, ended
+from collab_layer.bench.report import Report, Row
 from collab_layer.bench.store_names import alone_of
 from collab_layer.bench.stores import EVERYONE, THREAD, Item, Opens
 from collab_layer.bench.tasks import Options
@@ -63,7 +63,7 @@ async def measure(options: Options, progress: Progress) -> Report:
         DataSetError: The folder cannot be used, or leaves nothing to ask.
         InputError: A part is unknown.
     """
-    began = time.perf_counter()
+    phases = Phases()
     parts = options.chosen(PARTS)
     data = load_threads(options.folder)
     begun = [post for post in data.posts if post.asks]
@@ -85,7 +85,7 @@ async def measure(options: Options, progress: Progress) -> Report:
     for arm, one in heard.items():
         rows += one.costs.rows(f"threads.{arm}")
     rows = [_barred(row, options.embedder.id) for row in rows] if data.name == "stackexchange" else rows
-    rows += ended(began)
+    rows += phases.rows()
     name = options.folder.resolve().name
     return Report(f"collab bench tasks threads --data {name}", data.sha256, options.seed, options.embedder.id, rows)
 

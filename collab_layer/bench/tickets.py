@@ -11,14 +11,14 @@ the layer as it is. All three have the same ranker, record form and budget.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import entered
+from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress
-from collab_layer.bench.report import Report, ended
+from collab_layer.bench.report import Report
 from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Opens, Store
 from collab_layer.bench.tasks import Options
 from collab_layer.bench.tickets_data import Ticket, TicketSet, load_tickets
@@ -40,7 +40,7 @@ async def measure(options: Options, progress: Progress) -> Report:
         DataSetError: The folder cannot be used.
         InputError: A layout is unknown.
     """
-    began = time.perf_counter()
+    phases = Phases()
     layouts = options.chosen(LAYOUTS)
     data = load_tickets(options.folder)
     arms, heard = arms_of(options), Heard()
@@ -57,7 +57,7 @@ async def measure(options: Options, progress: Progress) -> Report:
             await _ask(data, split, (layout, arm), opens, budgets, heard)
         progress("tickets", done + 1, len(rounds))
     rows = rows_of(data, layouts, tuple(arms), heard)
-    rows += ended(began)
+    rows += phases.rows()
     name = options.folder.resolve().name
     return Report(f"collab bench tasks tickets --data {name}", data.sha256, options.seed, options.embedder.id, rows)
 

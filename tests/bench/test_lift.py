@@ -318,7 +318,7 @@ def test_a_whole_run_over_a_real_layer(tmp_path):
     assert rows["run.seconds"].value > 0
     for who in ("rank", "itemknn", "ease", "gfcf", "ials", "naive_pool", "naive_search"):
         assert rows[f"run.{who}.p95"].value >= rows[f"run.{who}.p50"].value > 0, "each contestant's time is told"
-    assert rows["run.model_calls"].value == rows["run.tokens"].value == 0
+    assert rows["run.model_calls"].value == rows["run.model_tokens"].value == 0
     assert all(rows[f"run.cpu.{phase}"].value >= 0 for phase in ("describe", "observe", "rank", "cuts", "score"))
     assert report.frozen["candidates"] == candidates.digest(lift.prepared(folder, 1, 6)[1])
     assert report.embedder.startswith("hashing")

@@ -28,6 +28,8 @@ def test_the_old_value_was_told_and_is_told_no_more(part: str) -> None:
     assert value[f"staleness.{part}.told"] > 0.5
     assert value[f"staleness.{part}.after1"] == 0
     assert value[f"staleness.{part}.after100"] == 0
+    assert value[f"run.read_{part}.p95"] >= value[f"run.read_{part}.p50"] > 0
+    assert value["run.model_calls"] == value["run.model_tokens"] == 0
 
 
 def test_a_layer_that_answers_from_memory_misses_every_bar(monkeypatch: pytest.MonkeyPatch) -> None:
