@@ -15,7 +15,7 @@ import numpy as np
 from collab_layer.bench.asking import COLUMNS, CURATED, FEATURES, OTHERS, RULES, Answered
 from collab_layer.stages.few import CUTS, Weights
 from collab_layer.stages.fit import Case, Fitted, fit, fit_gated
-from collab_layer.stages.rank import DEFAULT_WEIGHTS, OWN
+from collab_layer.stages.rank import BESIDE, DEFAULT_WEIGHTS, OWN
 
 EDGES = "item_edges"
 ISOLATED, OURS, PLAIN = "isolated", "ours", "ours_without_edges"
@@ -91,10 +91,9 @@ class _Past:
         return Weights(fit(self.whole, features=names, l2=self.pull), few)
 
     def gated(self, names: Sequence[str]) -> tuple[Fitted, Fitted]:
-        """What the gates say."""
-        return fit_gated(self.whole, features=names, groups=self._groups), fit_gated(
-            self._cut, features=names, groups=self._cut_groups
-        )
+        """What the gates say, asked as the layer asks them."""
+        much = fit_gated(self.whole, features=names, beside=BESIDE, groups=self._groups)
+        return much, fit_gated(self._cut, features=names, groups=self._cut_groups)
 
     def both(self, gated: tuple[Fitted, Fitted]) -> Weights:
         """The weights of two gates; without cut histories those of the first."""

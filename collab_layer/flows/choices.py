@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from collab_layer.flows.beside import beside
 from collab_layer.flows.context import NEIGHBORS
 from collab_layer.flows.rebuild import shared
 from collab_layer.flows.tools import Tools
@@ -172,7 +173,7 @@ def _cases(
 
             def case(hood: Neighborhood, read: Wanted, reading: Reading = reading) -> Case:
                 chosen = curate(hood, tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",))
-                laid = read.beside(chosen)
+                laid = beside(read, hood, chosen)
                 laid = replace(laid, edges=edges.into(laid.ids, laid.own.ids))
                 return Case(stage.features(laid, min_contributors=minimum), 0)
 

@@ -19,7 +19,7 @@ from collab_layer.graph import names, rankings
 from collab_layer.graph.rankings import Served
 from collab_layer.stages.few import CUTS
 from collab_layer.stages.fit import chance, fit_gated
-from collab_layer.stages.rank import OWN
+from collab_layer.stages.rank import BESIDE, OWN
 from collab_layer.types.entity import Entity
 from collab_layer.types.lift import Compared, Gate, Lift
 from collab_layer.types.scope import Scope
@@ -39,7 +39,7 @@ async def refit(tools: Tools, tenant: str, owners: int) -> Gate:
     """
     found = await choices(tools, tenant, owners)
     seen = await cases(tools, tenant, found, CUTS)
-    much = await tools.in_thread(fit_gated, [one.whole for one in seen])
+    much = await tools.in_thread(fit_gated, [one.whole for one in seen], beside=BESIDE)
     cut = [(case, at) for at, one in enumerate(seen) for case in one.cut]
     few = await tools.in_thread(fit_gated, [case for case, _ in cut], groups=[at for _, at in cut])
     await tools.in_thread(gate.keep, tools, tenant, gate.of(much, few))

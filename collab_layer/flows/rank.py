@@ -14,6 +14,7 @@ import numpy as np
 
 from collab_layer.errors import InputError
 from collab_layer.flows import gate, served, view
+from collab_layer.flows.beside import beside
 from collab_layer.flows.cache import Cache
 from collab_layer.flows.context import NEIGHBORS, permit, query_vector
 from collab_layer.flows.reason import reason
@@ -30,7 +31,7 @@ from collab_layer.stages.curate import curate
 from collab_layer.stages.lessons import lesson
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Evidence
-from collab_layer.types.graph import Candidates, Floats, Ids, Selection, Vectors
+from collab_layer.types.graph import Candidates, Floats, Ids, Neighborhood, Selection, Vectors
 from collab_layer.types.ranking import Ranked, Ranking
 from collab_layer.types.scope import Level, Scope
 
@@ -94,11 +95,11 @@ def _rank(
         vector = None if raw is None else reading.index.centred(raw[None, :])[0]
         hood = neighborhood(reading, opened.focus, query_vector=vector)
         chosen = curate(hood, tools.scorer_of(reading), k=NEIGHBORS, min_things=0, kinds=("owner",))
-        laid = _laid(tools, reading, opened.focus, ids, chosen)
+        laid = _laid(tools, reading, opened.focus, ids, hood, chosen)
         # What only others hold is to this reader as unknown as what nobody holds.
         met = (laid.popularity > 0) | np.isin(ids, laid.own.ids) | (laid.candidate_vectors.row >= 0)
         known = [one for one, seen in zip(known, met.tolist(), strict=True) if seen]
-        laid = laid if met.all() else _laid(tools, reading, opened.focus, ids[met], chosen)
+        laid = laid if met.all() else _laid(tools, reading, opened.focus, ids[met], hood, chosen)
         columns = stage.features(laid, min_contributors=reading.minimum)
         if vector is not None:
             columns["instruction"] = laid.candidate_vectors.dot(vector)
@@ -139,9 +140,9 @@ def _ordered(wanted: Sequence[Entity], known: Sequence[Entity], scores: Floats) 
     return sorted(wanted, key=lambda one: -score.get(one, -np.inf))
 
 
-def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, chosen: Selection) -> Candidates:
+def _laid(tools: Tools, reading: Reading, focus: int, ids: Ids, hood: Neighborhood, chosen: Selection) -> Candidates:
     """What ranking looks at, with the edges between things."""
-    laid = read_wanted(reading, focus, ids).beside(chosen)
+    laid = beside(read_wanted(reading, focus, ids), hood, chosen)
     return replace(laid, edges=tools.store.related.into(reading, laid.ids, laid.own.ids))
 
 

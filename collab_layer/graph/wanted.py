@@ -14,7 +14,19 @@ import numpy as np
 
 from collab_layer.graph.adjacency import Kind
 from collab_layer.graph.reader import Reading, join
-from collab_layer.types.graph import Candidates, Edges, Floats, Ids, Selection, VectorView, places_in
+from collab_layer.types.graph import (
+    Bools,
+    Candidates,
+    Company,
+    Edges,
+    Floats,
+    Ids,
+    Neighborhood,
+    Rows,
+    Selection,
+    VectorView,
+    places_in,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +56,12 @@ class Wanted:
         own = self.own.take(slice(count))
         return replace(self, own=own, own_vectors=self.own_vectors.take(np.arange(len(own))))
 
-    def beside(self, selection: Selection) -> Candidates:
-        """The same, with whom curation chose as neighbours."""
+    def beside(self, selection: Selection, company: Company) -> Candidates:
+        """The same, with whom curation chose as neighbours, and who else holds own things."""
         neighbors = selection.ids[selection.is_owner]
         weight = selection.scores[selection.is_owner]
         total = float(weight.sum())
-        order = np.argsort(neighbors)
-        at, held = places_in(neighbors[order], self.holders.ids)
+        owner, held = self._held_by(neighbors)
         return Candidates(
             ids=self.ids,
             own=self.own,
@@ -59,12 +70,24 @@ class Wanted:
             neighbors=neighbors,
             neighbor_weight=weight / total if total > 0 else weight,
             neighbor_level=selection.level[selection.is_owner],
-            hold_neighbor=order[at[held]].astype(np.int32),
+            hold_neighbor=owner,
             hold_candidate=self.row[held].astype(np.int32),
             hold_weight=self.holders.weight[held],
             popularity=self.popularity,
             owners_visible=self.owners_visible,
+            company=company,
         )
+
+    def company(self, pool: Neighborhood, weight: Floats) -> Company:
+        """Which candidates the owners of a pool hold, each of whom has its weight."""
+        owner, held = self._held_by(pool.ids)
+        return Company(weight, pool.level, owner, self.row[held].astype(np.int32))
+
+    def _held_by(self, owners: Ids) -> tuple[Rows, Bools]:
+        """Of the pairs of holder and candidate those of some owners, and which of the owners each is."""
+        order = np.argsort(owners)
+        at, held = places_in(owners[order], self.holders.ids)
+        return order[at[held]].astype(np.int32), held
 
 
 def wanted(reading: Reading, focus: int, ids: Ids) -> Wanted:

@@ -20,17 +20,17 @@ from collab_layer.types.graph import Neighborhood
 
 CUTS = (1, 3)
 """Newest things that a past choice is seen with, to fit the weights of who holds little."""
-HALF = 10
-"""Things at which both sets of weights count alike."""
+HALF, ORDER = 14, 4
+"""Things at which both sets of weights count alike, and how sharp the change is."""
 
 
 def share(held: float) -> float:
-    """How much the weights of who holds much count: `n^2 / (n^2 + 10^2)`, in [0, 1), rising with n.
+    """How much the weights of who holds much count: `n^4 / (n^4 + 14^4)`, in [0, 1], rising with n.
 
     Source:
-        Hill curve of order 2; the half and the order: docs/evidence/lift.md.
+        Hill curve; both numbers: docs/evidence/lift.md.
     """
-    return held * held / (held * held + HALF * HALF)
+    return held**ORDER / (held**ORDER + HALF**ORDER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ def fit_gated(
     *,
     features: Sequence[str] = tuple(DEFAULT_WEIGHTS),
     own: Sequence[str] = OWN,
+    beside: Sequence[str] = (),
     groups: Sequence[int] | None = None,
     l2: float = 1.0,
     min_cases: int = MIN_CASES,
@@ -115,12 +116,14 @@ def fit_gated(
     Four folds: each is judged with weights from the other three, once with all features and
     once with the own ones; candidates that score the same share the hit. The gate opens if the
     mean difference in hits at 1, minus 1.645 standard errors, is above 0; with too few groups it
-    stays shut and own defaults come back.
+    stays shut and own defaults come back. Features `beside` the others are left out unless they pay
+    in the same way against all others.
 
     Args:
         cases: As in `fit`.
         features: All features.
         own: Those that need nobody else.
+        beside: Those of them that have to pay beside all others.
         groups: Cases with the same number tell of one event and count as one; None: each its own.
         l2: As in `fit`, per group of cases.
         min_cases: The fewest groups the gate opens for.
@@ -141,11 +144,21 @@ def fit_gated(
     usable = [case for case, _ in paired]
     group = np.array([order[number] for _, number in paired])
     pull = l2 * len(usable) / len(order)
-    won = _held_out(usable, group, names, pull) - _held_out(usable, group, mine, pull)
-    gain = np.bincount(group, weights=won) / np.bincount(group)
-    low = float(gain.mean() - CONFIDENCE_Z * gain.std(ddof=1) / len(gain) ** 0.5)
+    hits = _held_out(usable, group, names, pull)
+    less = tuple(name for name in names if name not in beside)
+    if less != names:
+        without = _held_out(usable, group, less, pull)
+        if _bounded(hits - without, group)[1] <= 0:
+            names, hits = less, without
+    gain, low = _bounded(hits - _held_out(usable, group, mine, pull), group)
     used = fit(usable, features=names if low > 0 else mine, l2=pull, min_cases=1)
-    return Fitted({name: used.get(name, 0.0) for name in names}, low > 0, float(gain.mean()), low, len(order))
+    return Fitted({name: used.get(name, 0.0) for name in dict.fromkeys(features)}, low > 0, gain, low, len(order))
+
+
+def _bounded(won: Floats, group: Counts) -> tuple[float, float]:
+    """Mean over groups, and its lower bound."""
+    each = np.bincount(group, weights=won) / np.bincount(group)
+    return float(each.mean()), float(each.mean() - CONFIDENCE_Z * each.std(ddof=1) / len(each) ** 0.5)
 
 
 def _held_out(cases: Sequence[Case], group: Counts, names: Sequence[str], l2: float) -> Floats:

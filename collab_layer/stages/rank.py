@@ -13,13 +13,15 @@ from types import MappingProxyType
 import numpy as np
 
 from collab_layer.errors import InputError
-from collab_layer.types.graph import Bools, Candidates, Floats, Rows, Vectors, VectorView
-from collab_layer.types.scope import Level
+from collab_layer.stages.company import co_holders, countable, distinct
+from collab_layer.types.graph import Bools, Candidates, Floats, Vectors, VectorView
 
 OWN = ("own_centroid", "own_top3", "own_recent")
 """Features that need nobody else."""
-SHARED = ("evidence", "log_lift", "popularity", "item_edges")
+SHARED = ("evidence", "log_lift", "popularity", "item_edges", "co_holders")
 """Features that come from other owners."""
+BESIDE = ("co_holders",)
+"""Those that say much the same as `item_edges`: for who holds much they count only where they pay beside it."""
 
 DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
     {
@@ -30,6 +32,7 @@ DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
         "log_lift": 0.0,
         "popularity": 0.0,
         "item_edges": 0.0,
+        "co_holders": 0.0,
     }
 )
 """What each standardised feature counts until weights were fitted on the tenant's own cases.
@@ -61,7 +64,7 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
         min_contributors: Owners at the `facets` level that must agree, >= 1.
 
     Returns:
-        Seven finite columns of shape (c,), 0 where nothing is known:
+        Eight finite columns of shape (c,), 0 where nothing is known:
         `own_centroid` cosine with the mean of the own things, in [-1, 1];
         `own_top3` mean cosine with the three most similar own things, in [-1, 1];
         `own_recent` as `own_centroid`, weighted `0.5 ** (place / 10)` from the newest;
@@ -69,7 +72,8 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
         `log_lift` `log((ev + 0.25 p + 0.02) / (1.25 p + 0.02))` with p the share of visible
         owners that hold x; 0 for a candidate nobody holds;
         `popularity` `log(1 + visible holders)`, >= 0;
-        `item_edges` sum of the edges into x from own things; below 0 they speak against it.
+        `item_edges` sum of the edges into x from own things; below 0 they speak against it;
+        `co_holders` how much those who hold own things hold x too, in [0, 1], see `stages.company`.
 
     Raises:
         InputError: `min_contributors` is below 1.
@@ -81,7 +85,10 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
     if min_contributors < 1:
         raise InputError(f"`min_contributors` is {min_contributors}, it must be at least 1")
     own = _own(candidates)
-    held = _countable_pairs(candidates, min_contributors)
+    size = len(candidates.ids)
+    held = countable(
+        candidates.neighbor_level, candidates.hold_neighbor, candidates.hold_candidate, size, min_contributors
+    )
     evidence = _evidence(candidates, held)
     holders = _holders(candidates, held, min_contributors)
     share = np.minimum(holders / max(candidates.owners_visible, 1), 1.0)
@@ -91,6 +98,7 @@ def features(candidates: Candidates, *, min_contributors: int = 3) -> dict[str, 
         "log_lift": np.where(holders > 0, lift, 0.0),
         "popularity": np.log1p(holders),
         "item_edges": _edges(candidates),
+        "co_holders": co_holders(candidates.company, holders, min_contributors),
     }
     return {name: _finite(column) for name, column in {**own, **shared}.items()}
 
@@ -156,6 +164,8 @@ def rationale(raw: Mapping[str, float], *, holders: int) -> str:
         said.append(f"{holders} similar {'owner has' if holders == 1 else 'owners have'} it")
     elif raw.get("evidence", 0.0) > 0:
         said.append("several similar owners have it")
+    elif raw.get("co_holders", 0.0) > 0:
+        said.append("owners of the same things have it")
     if said and raw.get("log_lift", 0.0) > 0:
         said[0] += ", more than among everybody"
     if own >= 0.1:
@@ -214,22 +224,8 @@ def _like_top(cosine: Floats, itself: Bools, top: int) -> Floats:
     return np.where(counted, ordered, 0.0).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
 
 
-def _countable_pairs(candidates: Candidates, min_contributors: int) -> Bools:
-    """Pairs that may count: owners at the records level, and others where enough agree."""
-    level = candidates.neighbor_level[candidates.hold_neighbor]
-    facets = level == Level.FACETS
-    together = _distinct(candidates.hold_neighbor[facets], candidates.hold_candidate[facets], len(candidates.ids))
-    return (level >= Level.RECORDS) | (facets & (together[candidates.hold_candidate] >= min_contributors))
-
-
-def _distinct(neighbor: Rows, candidate: Rows, size: int) -> Floats:
-    """Distinct neighbours per candidate row, shape (size,)."""
-    pairs = np.unique(np.stack([candidate, neighbor]), axis=1)
-    return np.bincount(pairs[0], minlength=size).astype(np.float64)
-
-
-def _evidence(candidates: Candidates, countable: Bools) -> Floats:
-    pairs = np.unique(np.stack([candidates.hold_candidate[countable], candidates.hold_neighbor[countable]]), axis=1)
+def _evidence(candidates: Candidates, counts: Bools) -> Floats:
+    pairs = np.unique(np.stack([candidates.hold_candidate[counts], candidates.hold_neighbor[counts]]), axis=1)
     weight = np.maximum(_finite(candidates.neighbor_weight), 0.0)
     total = float(weight.sum())
     share = weight / total if total > 0 else weight
@@ -244,9 +240,9 @@ def _edges(candidates: Candidates) -> Floats:
     return np.bincount(pairs.candidate, weights=weight, minlength=len(candidates.ids)).astype(np.float64)
 
 
-def _holders(candidates: Candidates, countable: Bools, min_contributors: int) -> Floats:
+def _holders(candidates: Candidates, counts: Bools, min_contributors: int) -> Floats:
     """Holders that may be counted: all visible ones if they are enough, else the curated ones that count."""
-    curated = _distinct(candidates.hold_neighbor[countable], candidates.hold_candidate[countable], len(candidates.ids))
+    curated = distinct(candidates.hold_neighbor[counts], candidates.hold_candidate[counts], len(candidates.ids))
     visible = np.maximum(_finite(candidates.popularity), 0.0)
     return np.where(visible >= min_contributors, np.maximum(visible, curated), curated)
 
@@ -255,4 +251,4 @@ def _finite(column: Floats) -> Floats:
     return np.where(np.isfinite(column), column, 0.0)
 
 
-__all__ = ["DEFAULT_WEIGHTS", "OWN", "SHARED", "features", "held_back", "rank", "rationale", "standardise"]
+__all__ = ["BESIDE", "DEFAULT_WEIGHTS", "OWN", "SHARED", "features", "held_back", "rank", "rationale", "standardise"]

@@ -401,6 +401,28 @@ def pairs_of(row: Ids, other: Ids, weight: Floats, held: Ids) -> EdgePairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Company:
+    """Everybody who shares a thing with the entity, curated or not: b owners, and which candidates they hold.
+
+    Attributes:
+        weight: Of each owner, >= 0, shape (b,).
+        level: What each permits, shape (b,).
+        owner, candidate: Pairs "owner holds candidate", rows, shape (s,).
+    """
+
+    weight: Floats
+    level: Levels
+    owner: Rows
+    candidate: Rows
+
+    @classmethod
+    def empty(cls) -> Company:
+        """Nobody."""
+        none = np.zeros(0, np.int32)
+        return cls(np.zeros(0), np.zeros(0, np.int8), none, none)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """What ranking looks at: c candidates, m own holdings, k neighbours.
 
@@ -414,6 +436,7 @@ class Candidates:
         popularity: Visible holders of each candidate, shape (c,), >= 0.
         owners_visible: Owners that count for popularity, >= 1.
         edges: From own things to candidates.
+        company: Who else holds own things.
     """
 
     ids: Ids
@@ -429,11 +452,13 @@ class Candidates:
     popularity: Floats
     owners_visible: int
     edges: EdgePairs = field(default_factory=EdgePairs.empty)
+    company: Company = field(default_factory=Company.empty)
 
 
 __all__ = [
     "Bools",
     "Candidates",
+    "Company",
     "Corpus",
     "Counts",
     "Draft",

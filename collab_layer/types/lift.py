@@ -19,7 +19,7 @@ class Gate(Value):
             sets. `set`: the operator chose the weights.
         weights: Of each feature, finite and >= 0, for who holds much.
         few: The same for who holds nothing or little; None: `weights` for everybody. With n things the
-            first count `n^2 / (n^2 + 100)`, the second the rest; `Ranking.weights` says what came of it.
+            first count `n^4 / (n^4 + 14^4)`, the second the rest; `Ranking.weights` says what came of it.
         version: Changes whenever the weights do.
         gain: Difference in hits at 1 that neighbours made on past choices that were held out.
         low: Lower 95 % bound of `gain`; the gate opens if it is above 0.

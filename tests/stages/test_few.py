@@ -56,7 +56,7 @@ def test_without_weights_for_few_everybody_is_ranked_alike():
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.floats(0, 9), st.floats(0, 9))
 def test_a_weight_lies_between_the_two_and_moves_one_way(one, other, much, few):
     one, other = sorted((one, other))
-    assert 0.0 <= share(one) <= share(other) < 1.0
+    assert 0.0 <= share(one) <= share(other) <= 1.0
     first, second = (Weights({"a": much}, {"a": few}).at(held)["a"] for held in (one, other))
     assert min(much, few) - 1e-9 <= second <= max(much, few) + 1e-9
     assert abs(first - few) <= abs(second - few) + 1e-9

@@ -156,3 +156,16 @@ def test_groups_must_match_their_cases():
 def test_a_tie_is_no_hit():
     assert hit(Case({"evidence": np.array([1.0, 1.0, 0.0])}, 0), {"evidence": 1.0}) == 0.0
     assert hit(Case({"evidence": np.array([1.0, 0.5, 0.0])}, 0), {"evidence": 1.0}) == 1.0
+
+
+def test_a_feature_beside_the_others_counts_only_where_it_pays():
+    given_ = cases(300, {"own_centroid": 0.3, "evidence": 1.5})
+    twin = [Case({**case.columns, "twin": case.columns["evidence"]}, case.chosen) for case in given_]
+    without = fit_gated(given_, features=NAMES)
+    found = fit_gated(twin, features=(*NAMES, "twin"), beside=("twin",))
+    assert found.weights == pytest.approx({**without.weights, "twin": 0.0})
+    assert (found.gain, found.low) == (without.gain, without.low)
+    alone = [Case({name: case.columns[name] for name in ("own_centroid", "twin")}, case.chosen) for case in twin]
+    paid = fit_gated(alone, features=("own_centroid", "twin"), beside=("twin",))
+    assert paid.open
+    assert paid.weights["twin"] > 1.0
