@@ -68,7 +68,9 @@ def stamp(opened: Opened, nodes: Sequence[int]) -> Stamp:
 def ends(opened: Opened) -> int:
     """When an answer ends by itself: a grant, a notice, an update or a record runs out; of the past only the former."""
     reading = opened.reading
-    granted = min(reading.audience.until, notices.next_end(reading.connection, reading.tenant, opened.now))
+    granted = reading.audience.until
+    if reading.index.state.noticed:
+        granted = min(granted, notices.next_end(reading.connection, reading.tenant, opened.now))
     if reading.as_of is not None:
         return granted
     ahead = reading.index.cards.valid_to

@@ -7,7 +7,7 @@ save:   the derived items that are new, with their lineage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,8 @@ from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import cache as answers
 from collab_layer.flows import foreign, notices, view, wording
 from collab_layer.flows.cache import Cache, Key
-from collab_layer.flows.making import Made, Maker, pack
+from collab_layer.flows.made import Made, pack
+from collab_layer.flows.making import Maker
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.wording import Worded, Wording
 from collab_layer.graph import derived, names, syntheses
@@ -63,7 +64,10 @@ class _Answer:
 
     Attributes:
         items: Derived items that are new.
-        generation: The tenant's, when it was read.
+        generation, rev: The tenant's, when it was read.
+        reader: Who is told; `NOBODY` where it was not known.
+        until: When the answer ends by itself.
+        federated: Whether other organisations may have something to say to it.
         wording: What to ask the memory model before the answer is good.
         kept: Under which key which facets of a model's are kept, if it was asked.
     """
@@ -71,6 +75,10 @@ class _Answer:
     memory: CollabMemory
     items: Sequence[Item] = ()
     generation: int = 0
+    rev: int = 0
+    reader: int = NOBODY
+    until: int = 0
+    federated: bool = False
     wording: Wording | None = None
     kept: tuple[str, Sequence[str]] | None = None
 
@@ -96,7 +104,7 @@ async def _context(tools: Tools, cache: Cache, request: Request, use: Use | None
     if answer.items or answer.kept is not None:
         await tools.in_thread(_save, tools, request, answer)
     memory = answer.memory
-    if use == "context":  # what others said elsewhere is shown, and is nobody's input
+    if use == "context" and answer.federated:  # what others said elsewhere is shown, and is nobody's input
         memory = await tools.in_thread(foreign.added, tools, request.scope, request.query, request.links, memory)
     if memory.facets:
         shown = [facet.id for facet in memory.facets]
@@ -140,7 +148,7 @@ def seeds_of(tools: Tools, reading: Reading, request: Request) -> list[int]:
     found = list(request.links)
     if request.query:
         found += tools.link([LinkRequest(request.entity, request.query)], reading.index.known)[0]
-    ids = list(names.find(reading.connection, reading.tenant, (str(entity) for entity in found)).values())
+    ids = list(reading.index.find(reading.connection, [str(entity) for entity in found]).values())
     return ids if reading.as_of is None else [id_ for id_ in ids if reading.index.named(id_)]
 
 
@@ -167,9 +175,10 @@ def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, w
         kept = cache.get(key, opened, now) if worded is None else None
         if kept is not None:
             said = kept.model_copy(update={"cached": True, "usage": ()})
-            return _Answer(said, generation=opened.reading.index.generation)
+            state = opened.reading.index.state
+            return _Answer(said, generation=state.generation, federated=state.federated)
         answer, nodes = _fresh(tools, opened, request, raw, worded)
-        until = answers.ends(opened)
+        until = answer.until
         waits = answer.wording is not None or (worded is not None and worded.why is not None)
         cache.put(key, opened, nodes, min(until, now + STANDS_IN) if waits else until, answer.memory)
         return answer
@@ -192,9 +201,11 @@ def _fresh(
         budget_tokens=request.budget_tokens,
         as_of=request.scope.as_of,
     )
+    state = reading.index.state
+    basis = _Answer(empty, (), state.generation, state.rev, opened.reader, answers.ends(opened), state.federated)
     published = notices.found(opened, tools.embedder.id)
     if reading.audience.alone and not published:
-        return _Answer(empty), [focus, opened.reader]
+        return basis, [focus, opened.reader]
     vector = None if raw is None else reading.index.centred(raw[None, :])[0]
     hood = neighborhood(reading, focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
     selection = curate(hood, tools.scorer_of(reading), k=NEIGHBORS)
@@ -204,8 +215,8 @@ def _fresh(
     said = _said(tools, maker, found[: wording.FOUND_READ] if request.query else read, worded)
     by_model = [] if isinstance(said, Wording) else said
     free, distilled = maker.facets(read)
-    told: list[Made] = [
-        (facet, None)
+    told = [
+        Made.ready(facet)
         for facet in notices.said(
             tools, opened, request.reader, published, request.query, vector, request.budget_tokens
         )
@@ -216,28 +227,42 @@ def _fresh(
         made = [*by_model, *lessons[:1], *told, *lessons[1:], *free, *distilled]
     else:
         made = [*(by_model or free), *distilled, *told, *maker.updates()]
-    erased = derived.is_erased(reading.connection, reading.tenant, [facet.id for facet, _ in made])
-    shown, tokens = pack([pair for pair in made if pair[0].id not in erased], request.budget_tokens)
+    shown, tokens, there = _shown(reading, made, by_model, request.budget_tokens)
     memory = empty.model_copy(
         update={
-            "facets": tuple(view.with_refs(reading, [facet for facet, _ in shown])),
+            "facets": tuple(view.with_refs(reading, [one.facet for one in shown])),
             "neighbors": _neighbors(reading, selection),
             "tokens": tokens,
             "degraded": () if worded is None or worded.why is None else (worded.why,),
             "usage": () if worded is None else worded.usage,
         }
     )
-    items = {item.id: item for _, item in [*shown, *by_model] if item is not None}
-    stored = derived.get(reading.connection, reading.tenant, list(items))
+    items = {one.item.id: one.item for one in [*shown, *by_model] if one.item is not None}
     nodes = list(dict.fromkeys([focus, opened.reader, *hood.own.ids.tolist(), *selection.ids.tolist()]))
-    answer = _Answer(
-        memory,
-        [item for item in items.values() if item.id not in stored],
-        reading.index.generation,
-        said if isinstance(said, Wording) else None,
-        None if worded is None else wording.kept(worded, maker, [facet.id for facet, _ in by_model]),
+    answer = replace(
+        basis,
+        memory=memory,
+        items=[item for item in items.values() if item.id not in there],
+        wording=said if isinstance(said, Wording) else None,
+        kept=None if worded is None else wording.kept(worded, maker, [one.facet.id for one in by_model]),
     )
     return answer, nodes
+
+
+def _shown(
+    reading: Reading, made: Sequence[Made], by_model: Sequence[Made], budget: int
+) -> tuple[list[Made], int, Collection[str]]:
+    """What is shown of what was made, its tokens, and the ids that are stored already; nothing that was erased."""
+    gone: set[str] = set()
+    while True:
+        # Only what finds room is asked after: all else is not even made.
+        shown, tokens = pack([one for one in made if not gone or one.facet.id not in gone], budget)
+        ids = [one.facet.id for one in [*shown, *by_model]]
+        marks = derived.marks(reading.connection, reading.tenant, list(dict.fromkeys(ids)))
+        erased = {id_ for id_ in ids if marks.get(id_) in derived.GONE}
+        if erased <= gone:
+            return shown, tokens, marks
+        gone |= erased
 
 
 def _said(tools: Tools, maker: Maker, snippets: Sequence[Snippet], worded: Worded | None) -> list[Made] | Wording:
@@ -246,8 +271,7 @@ def _said(tools: Tools, maker: Maker, snippets: Sequence[Snippet], worded: Worde
 
 
 def _neighbors(reading: Reading, selection: Selection) -> tuple[Neighbor, ...]:
-    salt = names.salt(reading.connection, reading.tenant)
-    return view.neighbors(reading, selection, salt=salt, minimum=reading.minimum)
+    return view.neighbors(reading, selection, salt=reading.index.state.salt, minimum=reading.minimum)
 
 
 def _save(tools: Tools, request: Request, answer: _Answer) -> None:
@@ -257,12 +281,16 @@ def _save(tools: Tools, request: Request, answer: _Answer) -> None:
     """
     tenant = request.scope.tenant
     with tools.store.database.write() as connection:
-        if names.lock(connection, tenant) != answer.generation:
+        stands = names.locked(connection, tenant)
+        if stands.generation != answer.generation:
             return
-        owner = names.resolve(connection, tenant, [request.reader])[request.reader]
+        owner = answer.reader
+        if owner == NOBODY:
+            owner = names.resolve(connection, tenant, [request.reader])[request.reader]
         items = [replace(item, owner=owner) for item in answer.items]
-        if request.scope.as_of is None:
-            items = _still_true(connection, tenant, items, tools.now())
+        now = tools.now()
+        if request.scope.as_of is None and (stands.rev != answer.rev or now >= answer.until):
+            items = _still_true(connection, tenant, items, now)
         derived.put(connection, tenant, items)
         if answer.kept is not None:
             key, ids = answer.kept

@@ -15,8 +15,7 @@ from math import inf, nextafter
 import numpy as np
 
 from collab_layer.flows.tools import Tools
-from collab_layer.graph import names
-from collab_layer.graph.cards import CardText, card_id, texts
+from collab_layer.graph.cards import CardText, card_id
 from collab_layer.graph.linked import links_of
 from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
@@ -37,7 +36,7 @@ def found(
     `asked` is the query as it was embedded.
     """
     reading = opened.reading
-    known = list(names.find(reading.connection, reading.tenant, (str(one) for one in links)).values())
+    known = list(reading.index.find(reading.connection, [str(one) for one in links]).values())
     laid = corpus(reading, opened.focus, [hashed(term) for term in terms(query)], asked, known)
     if laid is None:
         return []
@@ -45,7 +44,7 @@ def found(
         laid = replace(laid, held=links_of(reading, laid.cards))
     scores = rank_records(laid)
     rows = _within(opened, laid, [row for row in laid.best_first(scores).tolist() if np.isfinite(scores[row])], most)
-    cards = texts(reading.connection, reading.tenant, laid.cards[rows].tolist())
+    cards = reading.texts(laid.cards[rows].tolist())
     party = reading.index.aliases
     told = [
         (row, _snippet(card, float(scores[row]), party.get(card.owner, 0)))

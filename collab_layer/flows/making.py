@@ -1,34 +1,34 @@
 """Drafts to facets with ids: one snapshot, one reader, every kind of facet.
 
 In:   an opened snapshot, what is asked, the neighbourhood it was read in.
-Out:  `Made` pairs: the facet as its reader sees it, and the item to store for it.
+Out:  `Made`: the facet as its reader sees it, and the item to store for it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from math import log1p
 
 from collab_layer.flows import view
 from collab_layer.flows.found import foreign, found
+from collab_layer.flows.made import Made
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.publish import Decision, Published, decide, epoch_of
-from collab_layer.graph import derived, names, policy
+from collab_layer.graph import derived, policy
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.store import Opened
 from collab_layer.stages import synthesize
 from collab_layer.stages.fair import PART, in_turn
-from collab_layer.stages.orders import joined
 from collab_layer.stages.quarantine import speakable
 from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft, Neighborhood, Snippet, Vectors
-from collab_layer.types.prompt import OVERHEAD_TOKENS, line
 from collab_layer.types.scope import Level
-from collab_layer.types.tokens import estimate_tokens
 
 MAX_FACETS = 7
 TRIED = 3
@@ -39,8 +39,6 @@ LEAST_LESSON = 20
 """Tokens of a short lesson's line; more lessons than that fill no budget are not made."""
 PAST = "as of:"
 """Before the key of what is said of the past, which takes the place of nothing that is said now."""
-
-Made = tuple[Facet, Item | None]
 
 
 class Maker:
@@ -61,9 +59,10 @@ class Maker:
         self.tools, self.opened, self.hood = tools, opened, hood
         self.reader, self.query, self.budget_tokens = reader, query, budget_tokens
         self.reading = opened.reading
-        tenants = policy.sharing(opened.reading.connection, opened.reading.tenant)
+        state = opened.reading.index.state
+        tenants = policy.parsed(state.sharing)
         self.sharing = tenants.model_copy(update={"min_contributors": opened.reading.minimum})
-        self.salt = names.salt(opened.reading.connection, opened.reading.tenant)
+        self.salt = state.salt
 
     def found(self, asked: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
         """The records that answer the query, embedded as `asked`, best first; each weighs its score."""
@@ -84,9 +83,11 @@ class Maker:
 
     def _in_turn(self, made: Sequence[Made]) -> list[Made]:
         """No foreign principal takes more than its part of the budget while others have something to say."""
-        behind = [frozenset(foreign(self.opened, () if item is None else item.principals)) for _, item in made]
+        behind = [frozenset(foreign(self.opened, one.behind)) for one in made]
         voices = [next(iter(parties)) if len(parties) == 1 else None for parties in behind]
-        costs = [estimate_tokens(line(facet)) for facet, _ in made]
+        often = Counter(voices)
+        # What somebody says once is within its part, whatever it takes.
+        costs = [one.cost - 1 if often[voice] > 1 else 0 for one, voice in zip(made, voices, strict=True)]
         return [made[place] for place in in_turn(costs, voices, PART * self.budget_tokens)]
 
     def facets(self, read: Sequence[Snippet]) -> tuple[list[Made], list[Made]]:
@@ -118,7 +119,7 @@ class Maker:
         reading = self.reading
         if self.opened.focus == NOBODY or reading.as_of is not None or self.query:
             return []
-        return [(self.show(item, item.confidence), None) for item in told(self.opened, self.opened.focus)]
+        return [Made.ready(self.show(item, item.confidence)) for item in told(self.opened, self.opened.focus)]
 
     def made(
         self,
@@ -130,28 +131,31 @@ class Maker:
         made_by: str | None = None,
     ) -> list[Made]:
         """Drafts that pass the share filters, each with its id; made by the rules if nothing else is said."""
+        makes = made_by or f"rules {self.tools.scorer_of(self.reading).hash[:12]}"
+        return [
+            Made(draft.text, draft.contributors, partial(self._make, draft, kind, level, epoch, makes))
+            for draft in view.filtered(self.tools, self.reading, self.reader, drafts)
+        ]
+
+    def _make(self, draft: Draft, kind: FacetKind, level: Level, epoch: int, made_by: str) -> tuple[Facet, Item]:
         reading = self.reading
-        out: list[Made] = []
-        for draft in view.filtered(self.tools, reading, self.reader, drafts):
-            sources = [source for source, _, _ in draft.sources]
-            key = draft.key if reading.as_of is None else PAST + draft.key
-            id_ = item_id(self.salt, str(self.reader), kind, key, draft.text, sources)
-            item = Item(
-                id=id_,
-                owner=self.opened.reader,
-                kind=kind,
-                key=key,
-                text=draft.text,
-                confidence=draft.confidence,
-                level=level,
-                links=draft.links,
-                sources=draft.sources,
-                made_by=made_by or f"rules {self.tools.scorer_of(reading).hash[:12]}",
-                epoch=epoch,
-                at=reading.now,
-            )
-            out.append((view.facet(reading, draft, id_, kind, item.made_by), item))
-        return out
+        sources = [source for source, _, _ in draft.sources]
+        key = draft.key if reading.as_of is None else PAST + draft.key
+        item = Item(
+            id=item_id(self.salt, str(self.reader), kind, key, draft.text, sources),
+            owner=self.opened.reader,
+            kind=kind,
+            key=key,
+            text=draft.text,
+            confidence=draft.confidence,
+            level=level,
+            links=draft.links,
+            sources=draft.sources,
+            made_by=made_by,
+            epoch=epoch,
+            at=reading.now,
+        )
+        return view.facet(reading, draft, item.id, kind, made_by), item
 
     def show(self, item: Item, score: float) -> Facet:
         """A stored item as its reader sees it."""
@@ -185,11 +189,11 @@ class Maker:
                 alone = replace(draft, score=draft.confidence)
                 made = self.made([alone], FacetKind.FACET, level=Level.FACETS, epoch=epoch)
             elif choice is Decision.KEEP and mine is not None:
-                made = [(self.show(mine, mine.confidence), None)]
+                made = [Made.ready(self.show(mine, mine.confidence))]
             else:
                 made = self._of_others(draft, [item for item in before[draft.key] if item.id not in erased], epoch)
             out += [(draft.key in asked, one) for one in made]
-        return [one for _, one in sorted(out, key=lambda of: (of[0], -of[1][0].confidence, of[1][0].text))]
+        return [one for _, one in sorted(out, key=lambda of: (of[0], -of[1].facet.confidence, of[1].text))]
 
     def _choice(self, draft: Draft, mine: Item | None, told: Mapping[str, Published], epoch: int) -> Decision:
         """What was told of the past and of the present, to whomever, may not tell one owner by the other."""
@@ -281,26 +285,3 @@ def told(opened: Opened, entity: int) -> list[Item]:
 def permitted(opened: Opened, principals: frozenset[int], level: Level) -> bool:
     """Whether the reader may read everybody behind something at that level."""
     return all(opened.reading.audience.level(principal) >= level for principal in principals)
-
-
-def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
-    """Whole facets in order while they fit; a text is shown once, and none that makes an order of an earlier one."""
-    out = _packed(made, budget)
-    bad = set(joined([line(facet) for facet, _ in out]))
-    if bad:
-        out = [pair for place, pair in enumerate(out) if place not in bad]
-    tokens = sum(estimate_tokens(line(facet)) + 1 for facet, _ in out)
-    return out, OVERHEAD_TOKENS + tokens if out else 0
-
-
-def _packed(made: Sequence[Made], budget: int) -> list[Made]:
-    tokens, seen = OVERHEAD_TOKENS, set[str]()
-    out: list[Made] = []
-    for facet, item in made:
-        cost = estimate_tokens(line(facet)) + 1
-        if facet.text in seen or tokens + cost > budget:
-            continue
-        seen.add(facet.text)
-        tokens += cost
-        out.append((facet, item))
-    return out

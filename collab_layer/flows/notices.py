@@ -41,11 +41,14 @@ FEW = 50
 def found(opened: Opened, embedder: str) -> list[NoticeRow]:
     """Every notice that the reader may use at the moment read, newest first."""
     reading = opened.reading
+    if not reading.index.state.noticed:
+        return []
     told_by = FOREVER if reading.as_of is None else reading.as_of
     rows = notices.readable(
         reading.connection, reading.tenant, opened.who, opened.now, told_by=told_by, embedder=embedder
     )
-    most = limits.of(reading.connection, reading.tenant, opened.now) if rows else []
+    limited = rows and reading.index.state.limited
+    most = limits.of(reading.connection, reading.tenant, opened.now) if limited else []
     purpose = opened.who.purpose
     return [
         row

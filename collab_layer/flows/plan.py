@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from collab_layer.flows.pending import Loaded, Pending
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.grants import Audience, Reader, audience
-from collab_layer.graph import names, policy
+from collab_layer.graph import policy
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.reader import OWN_CAP, Reading, holding_id, neighborhood
@@ -114,7 +114,7 @@ def _scenes(tools: Tools, loaded: Sequence[Loaded]) -> Generator[list[Scene]]:
     index = tools.store.index(tenant)
     with tools.store.database.read() as connection, index.lock:
         index.refresh(connection, now)
-        salt, rules = names.salt(connection, tenant), tools.rules.scorer(connection, index).hash[:12]
+        state, rules = index.state, tools.rules.scorer(connection, index).hash[:12]
         yield [
             Scene(
                 connection=connection,
@@ -125,8 +125,8 @@ def _scenes(tools: Tools, loaded: Sequence[Loaded]) -> Generator[list[Scene]]:
                 readers=tuple(who for who, _ in near),
                 names=index.names,
                 displays=index.displays,
-                delta=policy.parsed(index.sharing).delta,
-                salt=salt,
+                delta=policy.parsed(state.sharing).delta,
+                salt=state.salt,
                 rules=rules,
                 policy=index.policy,
             )

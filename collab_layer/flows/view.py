@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from collab_layer.flows.tools import Tools
-from collab_layer.graph.cards import CardText, texts
+from collab_layer.graph.cards import CardText
 from collab_layer.graph.reader import Reading
 from collab_layer.plugins.specs import Leaving
 from collab_layer.stages.quarantine import speakable
@@ -25,7 +26,12 @@ EVIDENCE_SHOWN = 5
 
 def entity_of(reading: Reading, id_: int) -> Entity:
     """The entity of a dense id."""
-    return Entity.parse(reading.index.names[id_])
+    return _entity(reading.index.names[id_])
+
+
+@lru_cache(maxsize=1 << 14)
+def _entity(name: str) -> Entity:
+    return Entity.parse(name)
 
 
 def pseudonym(salt: str, reader: int, owner: int) -> Entity:
@@ -137,5 +143,5 @@ def filtered(tools: Tools, reading: Reading, reader: Entity, drafts: Sequence[Dr
 def cards_of(reading: Reading, sources: Sequence[str]) -> dict[str, CardText]:
     """Those of the sources that are cards."""
     numbers = {int(source[1:], 16): source for source in sources if source.startswith("c")}
-    found = texts(reading.connection, reading.tenant, list(numbers))
+    found = reading.texts(list(numbers))
     return {numbers[number]: card for number, card in found.items()}

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from collab_layer.flows import view
 from collab_layer.flows.ask import ask
-from collab_layer.flows.making import Made, Maker, permitted
+from collab_layer.flows.made import Made
+from collab_layer.flows.making import Maker, permitted
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import syntheses
 from collab_layer.graph.derived import Item
@@ -139,7 +140,7 @@ def _again(tools: Tools, maker: Maker, snippets: Sequence[Snippet], items: Seque
             score = item.confidence
             draft = Draft(item.key, item.text, score, score, item.links, item.sources, quotes, times)
             for told in view.filtered(tools, maker.reading, maker.reader, [draft]):
-                out.append((view.facet(maker.reading, told, item.id, item.kind, item.made_by), None))
+                out.append(Made.ready(view.facet(maker.reading, told, item.id, item.kind, item.made_by)))
     return out
 
 

@@ -21,9 +21,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, false, func, or_, select, true, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Float,
+    bindparam,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    update,
+)
 
-from collab_layer.graph.among import among, pages
+from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.names import lock
@@ -61,28 +74,34 @@ Packed = NDArray[Any]
 Ends = NDArray[np.int32]
 
 _A, _E = adjacency.c, edges.c
-_THESE: BindParameter[Any] = bindparam("nodes", expanding=True)
-_VERSIONS = select(_A.node, _A.version).where(_A.tenant == bindparam("tenant"), _A.node.in_(_THESE))
-_PACKS = select(_A.node, _A.packed).where(_A.tenant == bindparam("tenant"), _A.node.in_(_THESE))
-_ROWS = select(_E.src, _E.dst, _E.kind, _E.weight, _E.at).where(
-    _E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.valid_to > bindparam("now")
-)
+_MINE = (_A.tenant == bindparam("tenant"), one_of(_A.node, "nodes"))
+_OUT = (_E.tenant == bindparam("tenant"), one_of(_E.src, "nodes"))
+_NOTHING, _NO_WEIGHT = literal_column("0", BigInteger), literal_column("0.0", Float)
+_PACKS = select(_A.node, _A.packed).where(*_MINE)
+_VERSION = 0
+"""In the place of a kind: the row tells a node's version, in the place of the other end."""
+_VERSIONS = select(
+    _A.node.label("src"), literal_column(str(_VERSION), BigInteger).label("kind"), _A.version.label("dst"),
+    _NO_WEIGHT.label("weight"), _NOTHING.label("at"),
+).where(*_MINE)  # fmt: skip
+_ROWS = select(_E.src, _E.kind, _E.dst, _E.weight, _E.at).where(*_OUT, _E.valid_to > bindparam("now"))
 _FOLDABLE = (
     select(_E.src, _E.id, _E.dst, _E.kind, _E.weight, _E.at, _E.valid_to)
-    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
+    .where(*_OUT, _E.folded == false())
     .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
 )
 _WAITING = (
-    select(_E.src, func.count(), func.max(_E.id))
-    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.folded == false())
+    select(_E.src, func.count(), func.max(_E.id), _NO_WEIGHT, _NOTHING)
+    .where(*_OUT, _E.folded == false())
     .group_by(_E.src)
 )
 _SMALL = 48
 """Rows up to which merging them one by one is faster than as columns."""
-_DELTAS, _PAST = _ROWS.where(_E.folded == false()), _ROWS.where(_E.at <= bindparam("now"))
-_OPEN = (
-    select(_E.src, _E.dst)
-    .where(_E.tenant == bindparam("tenant"), _E.src.in_(_THESE), _E.kind == bindparam("what"))
+_PRESENT, _PAST = _VERSIONS.union_all(_ROWS.where(_E.folded == false())), _ROWS.where(_E.at <= bindparam("now"))
+_STAMPS = _VERSIONS.union_all(_WAITING)
+_OPEN = _VERSIONS.union_all(
+    select(_E.src, _E.kind, _E.dst, _NO_WEIGHT, _NOTHING)
+    .where(*_OUT, _E.kind == bindparam("what"))
     .where(_E.folded == false(), _E.valid_to == FOREVER)
 )
 
@@ -156,17 +175,14 @@ class Adjacency:
         found: dict[int, Around] = {}
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            base = {} if as_of is not None else self._kept(connection, tenant, part)
-            moment = {"now": now if as_of is None else as_of}
-            fresh: dict[int, list[tuple[Any, ...]]] = {}
-            query = _DELTAS if as_of is None else _PAST
-            given = {"tenant": tenant, "nodes": part, **moment}
-            for src, dst, kind, weight, at in connection.execute(query, given).all():
-                fresh.setdefault(src, []).append((dst, kind, weight, 1, at))
+            given = {"tenant": tenant, "nodes": part, "now": now if as_of is None else as_of}
+            versions, deltas = _apart(connection.execute(_PRESENT if as_of is None else _PAST, given).all())
+            base = self._kept(connection, tenant, versions)
             for node in part:
                 found[node] = base.get(node) or Around(np.zeros(0, PACKED))
-                if node in fresh:
-                    found[node] = Around(_merge(found[node].packed, np.array(fresh[node], PACKED)))
+                if node in deltas:
+                    fresh = [(dst, kind, weight, 1, at) for kind, dst, weight, at in deltas[node]]
+                    found[node] = Around(_merge(found[node].packed, np.array(fresh, PACKED)))
         return found
 
     def ends(self, connection: Connection, tenant: str, nodes: Sequence[int], kind: Kind) -> dict[int, list[int]]:
@@ -174,28 +190,32 @@ class Adjacency:
         found: dict[int, list[int]] = {node: [] for node in nodes}
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            for node, around in self._kept(connection, tenant, part).items():
+            given = {"tenant": tenant, "nodes": part, "what": int(kind)}
+            versions, deltas = _apart(connection.execute(_OPEN, given).all())
+            for node, around in self._kept(connection, tenant, versions).items():
                 found[node] += around.ends(kind).tolist()
-            for node, other in connection.execute(_OPEN, {"tenant": tenant, "nodes": part, "what": int(kind)}).all():
-                found[node].append(other)
+            for node, rows in deltas.items():
+                found[node] += [other for _, other, _, _ in rows]
         return found
 
     def _packed(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Packed]:
-        return {node: around.packed for node, around in self._kept(connection, tenant, nodes).items()}
+        versions, _ = _apart(connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}).all())
+        return {node: around.packed for node, around in self._kept(connection, tenant, versions).items()}
 
-    def _kept(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Around]:
+    def _kept(self, connection: Connection, tenant: str, versions: Mapping[int, int]) -> dict[int, Around]:
+        """The arrays of these versions; those that are not in memory are read."""
         found: dict[int, Around] = {}
-        missing: dict[int, int] = {}
-        for node, version in connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}).all():
+        missing: list[int] = []
+        for node, version in versions.items():
             kept = self._cache.get((tenant, node))
             if kept is not None and kept[0] == version:
                 found[node] = kept[1]
             else:
-                missing[node] = version
+                missing.append(node)
         if missing:
-            for node, blob in connection.execute(_PACKS, {"tenant": tenant, "nodes": list(missing)}):
+            for node, blob in connection.execute(_PACKS, {"tenant": tenant, "nodes": missing}):
                 found[node] = Around(np.frombuffer(blob, PACKED))
-                self._remember(tenant, node, missing[node], found[node])
+                self._remember(tenant, node, versions[node], found[node])
         return found
 
     def _remember(self, tenant: str, node: int, version: int, around: Around) -> None:
@@ -213,10 +233,10 @@ class Adjacency:
         out: dict[int, tuple[int, int, int]] = {}
         for start in range(0, len(nodes), _CHUNK):
             part = nodes[start : start + _CHUNK]
-            given = {"tenant": tenant, "nodes": part}
-            folded = {node: version for node, version in connection.execute(_VERSIONS, given).all()}
-            deltas = {src: (count, newest) for src, count, newest in connection.execute(_WAITING, given).all()}
-            out.update({node: (folded.get(node, 0), *deltas.get(node, (0, 0))) for node in part})
+            folded, deltas = _apart(connection.execute(_STAMPS, {"tenant": tenant, "nodes": part}).all())
+            for node in part:
+                count, newest = deltas[node][0][:2] if node in deltas else (0, 0)
+                out[node] = folded.get(node, 0), count, newest
         return out
 
     def fold(
@@ -311,6 +331,18 @@ class Adjacency:
             connection.execute(update(edges).where(open_ones).values(folded=False))
             blank = [{"tenant": tenant, "node": node, "version": next_id(), "packed": b""} for node in part]
             upsert(connection, adjacency, blank, update=("version", "packed"))
+
+
+def _apart(rows: Iterable[Any]) -> tuple[dict[int, int], dict[int, list[tuple[Any, ...]]]]:
+    """Versions of nodes, and the other rows by node."""
+    versions: dict[int, int] = {}
+    others: dict[int, list[tuple[Any, ...]]] = {}
+    for node, kind, other, weight, at in rows:
+        if kind == _VERSION:
+            versions[node] = other
+        else:
+            others.setdefault(node, []).append((kind, other, weight, at))
+    return versions, others
 
 
 def _foldable(now: int) -> ColumnElement[bool]:

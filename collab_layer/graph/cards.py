@@ -19,7 +19,7 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, delete, select, tuple_
 
 from collab_layer.graph import considered
-from collab_layer.graph.among import among, pages
+from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.tables import cards, graves, terms
@@ -47,7 +47,7 @@ _TEXTS = select(
     _C.version,
     _C.valid_to,
     _C.superseded,
-).where(_C.tenant == bindparam("tenant"), _C.id.in_(bindparam("ids", expanding=True)), _C.quarantine.is_(None))
+).where(_C.tenant == bindparam("tenant"), one_of(_C.id, "ids"), _C.quarantine.is_(None))
 Ref = tuple[str, str]
 """Backend and native id: a memory, whatever its versions."""
 

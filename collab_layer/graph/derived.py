@@ -17,7 +17,7 @@ from sqlalchemy import BindParameter, Column, Connection, Select, bindparam, del
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged, names
-from collab_layer.graph.among import among, pages
+from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
 from collab_layer.types.facet import FacetKind
@@ -28,6 +28,7 @@ from collab_layer.types.time import FOREVER
 ERASED = "erased"
 FORGOTTEN = "forgotten"
 """Marks of rows that hold no words any more: a distilled facet's trace, and an item that must not be made again."""
+GONE = (ERASED, FORGOTTEN)
 COPY = "copy of "
 """How the key of a notice begins that is one reader's copy of another, for its store."""
 NOBODY = 0
@@ -54,7 +55,8 @@ _CURRENT = select(derived).where(
     _D.superseded.is_(None),
 )
 _NEXT_END = select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
-_ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_((ERASED, FORGOTTEN)))
+_ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_(GONE))
+_MARKS = select(_D.id, _D.superseded).where(_TENANTS, one_of(_D.id, "ids"))
 _N = lineage.c
 _RESTS = select(_N.item, _N.source, _N.principal, _N.weight).where(_N.tenant == bindparam("tenant"), _N.item.in_(_MINE))
 _PUBLISHED = (
@@ -218,6 +220,8 @@ def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[
 
     Of more than `REMEMBERED` the oldest are left out.
     """
+    if not keys:
+        return {}
     found: list[str] = []
     salt = names.salt(connection, tenant)
     clear = {_trace_key(salt, key): key for key in keys}
@@ -262,7 +266,7 @@ def resting_on(connection: Connection, tenant: str, principal: int) -> list[tupl
     """Items with words, for somebody else, that rest on a principal: id, whom they are for, level, kind."""
     n, d = lineage.c, derived.c
     rests = select(n.item).where(n.tenant == tenant, n.principal == principal)
-    alive = or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
+    alive = or_(d.superseded.is_(None), d.superseded.not_in(GONE))
     theirs = (d.tenant == tenant) & d.id.in_(rests) & (d.owner != principal)
     query = select(d.id, d.owner, d.level, d.kind).where(theirs, alive)
     return [(row.id, row.owner, Level(row.level), FacetKind(row.kind)) for row in connection.execute(query)]
@@ -367,6 +371,16 @@ def suppress(connection: Connection, tenant: str, id_: str) -> int:
     blank = Item(id_, NOBODY, FacetKind.LESSON, FORGOTTEN, "", 0.0, Level.RECORDS, (), (), "")
     connection.execute(derived.insert(), [{**_row(tenant, blank), "superseded": FORGOTTEN}])
     return 1
+
+
+def marks(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, str | None]:
+    """Those of the items that are there: what stands in the place of each, or why it is empty; None of one that holds.
+
+    See `ERASED`, `FORGOTTEN`.
+    """
+    if not ids:
+        return {}
+    return {row.id: row.superseded for row in connection.execute(_MARKS, {"tenant": tenant, "ids": ids})}
 
 
 def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:

@@ -18,12 +18,13 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, select
 
 from collab_layer.governance.grants import Audience
-from collab_layer.graph import aliases
+from collab_layer.graph import aliases, names
 from collab_layer.graph.centring import CentredVectors, key_of, tie_of
 from collab_layer.graph.growing import Growing
 from collab_layer.graph.known import Known
 from collab_layer.graph.postings import Holding, Postings
-from collab_layer.graph.tables import cards, entities, graves, tenants
+from collab_layer.graph.state import State, state
+from collab_layer.graph.tables import cards, entities, graves
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.graph import Bools, Counts, Ids, Levels, Rows, Vectors, VectorView
 from collab_layer.types.scope import Level
@@ -31,9 +32,8 @@ from collab_layer.types.time import FOREVER
 
 COLUMNS = ("id", "owner", "at", "valid_to", "length", "thread")
 _FETCH = 2_000
-_TENANT = select(tenants.c.rev, tenants.c.generation, tenants.c.policy, tenants.c.sharing).where(
-    tenants.c.tenant == bindparam("tenant")
-)
+_IDS = 10_000
+"""Entities whose ids are not looked up again."""
 _C, _E = cards.c, entities.c
 _MET = (
     select(_E.id, _E.name, _E.kind, _E.display, _E.degree, _E.since, _E.named)
@@ -70,9 +70,9 @@ class TenantIndex:
     def __init__(self, tenant: str, embedder: str, dim: int) -> None:
         self.tenant, self.embedder, self.dim = tenant, embedder, dim
         self.lock = threading.RLock()
-        self.policy = 0  # as of the last refresh
+        self.state = State()
+        """As of the last refresh."""
         self.aliases: dict[int, int] = {}
-        self.sharing: str | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -80,6 +80,7 @@ class TenantIndex:
         self.generation: int = -1
         self.names: list[str] = []
         self.displays: list[str] = []
+        self._ids: dict[str, int] = {}
         self._known = Known()
         self._postings = Postings(self.tenant, self.rows_of_cards)
         self._owners: Ids | None = None
@@ -105,12 +106,10 @@ class TenantIndex:
             now: The present; None if it does not matter. Erasures, and a clock that was set
                 back, make the index start anew.
         """
-        row = connection.execute(_TENANT, {"tenant": self.tenant}).first()
-        rev, generation = (0, 0) if row is None else (int(row.rev), int(row.generation))
-        policy, self.sharing = (0, None) if row is None else (int(row.policy), row.sharing)
-        if policy != self.policy:
+        before, self.state = self.state, state(connection, self.tenant)
+        rev, generation = self.state.rev, self.state.generation
+        if self.state.policy != before.policy:
             self.aliases = aliases.of(connection, self.tenant)
-        self.policy = policy
         moved_on = now is not None and (now >= self._next_end or now < self._now)
         if rev == self.rev and generation == self.generation and not moved_on:
             self._now = self._now if now is None else now
@@ -210,7 +209,24 @@ class TenantIndex:
         ends, over, have = self._columns["valid_to"].view, self._over.view, self._vectors.have
         return [row for row in self._cards_of.get(owner, ()) if have[row] and not over[row] and ends[row] > self._now]
 
+    def find(self, connection: Connection, wanted: Sequence[str]) -> dict[str, int]:
+        """The ids of those names that are known in the snapshot of the last refresh."""
+        found = {name: self._ids[name] for name in wanted if name in self._ids}
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            if len(self._ids) > _IDS:
+                self._ids.clear()
+            new = names.find(connection, self.tenant, missing)
+            self._ids.update(new)
+            found.update(new)
+        return found
+
     # -- views -------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> int:
+        """The version of the tenant's grants, as of the last refresh."""
+        return self.state.policy
 
     @property
     def cards(self) -> CardColumns:

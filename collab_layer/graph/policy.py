@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Executable, bindparam, delete,
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience, read_by_others
-from collab_layer.governance.limits import cut
+from collab_layer.governance.limits import Limit, cut
 from collab_layer.graph import limits
 from collab_layer.graph.adjacency import Adjacency, Kind
 from collab_layer.graph.names import ensure
@@ -67,11 +67,16 @@ def set_sharing(connection: Connection, tenant: str, wanted: Sharing, now: int) 
     return True
 
 
-def rows(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[GrantRow]:
-    """The grants not revoked, as the limits of today allow them; of one owner and the tenant, if an owner is named."""
+def rows(
+    connection: Connection, tenant: str, now: int, owner: int | None = None, *, known: Sequence[Limit] | None = None
+) -> list[GrantRow]:
+    """The grants not revoked, as the limits of today allow them; of one owner and the tenant, if an owner is named.
+
+    The limits are `known`, where the caller has read them.
+    """
     if owner is not None:
         return rows_of(connection, tenant, now, [owner])[owner]
-    return _rows(connection, tenant, now, _ROWS, {})
+    return _rows(connection, tenant, now, _ROWS, {}, known)
 
 
 def rows_of(connection: Connection, tenant: str, now: int, owners: Sequence[int]) -> dict[int, list[GrantRow]]:
@@ -87,12 +92,21 @@ def rows_of(connection: Connection, tenant: str, now: int, owners: Sequence[int]
     return found
 
 
-def _rows(connection: Connection, tenant: str, now: int, query: Executable, given: dict[str, Any]) -> list[GrantRow]:
+def _rows(
+    connection: Connection,
+    tenant: str,
+    now: int,
+    query: Executable,
+    given: dict[str, Any],
+    known: Sequence[Limit] | None = None,
+) -> list[GrantRow]:
     found = [
         GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created)
         for row in connection.execute(query, {"tenant": tenant, **given})
     ]
-    return cut(limits.of(connection, tenant, now), found) if found else found
+    if not found:
+        return found
+    return cut(limits.of(connection, tenant, now) if known is None else known, found)
 
 
 def in_force(connection: Connection, tenant: str, now: int, owner: int | None = None) -> list[tuple[str, GrantRow]]:

@@ -64,6 +64,7 @@ class Reading:
     as_of: int | None = None
     minimum: int = 1
     level_of: Levels = field(init=False)
+    _read: dict[int, CardText] = field(default_factory=dict[int, CardText], init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level_of", self.index.levels(self.audience))
@@ -98,6 +99,11 @@ class Reading:
     def edges(self, nodes: Sequence[int]) -> dict[int, Around]:
         """Edges of some nodes at the moment read; not yet cut to the audience."""
         return self.adjacency.around(self.connection, self.tenant, nodes, as_of=self.as_of, now=self.now)
+
+    def texts(self, ids: Sequence[int]) -> dict[int, CardText]:
+        """Cards by id, each read once; not yet cut to the audience."""
+        self._read.update(texts(self.connection, self.tenant, [id_ for id_ in ids if id_ not in self._read]))
+        return {id_: self._read[id_] for id_ in ids if id_ in self._read}
 
     def degree(self, ids: Ids) -> Ids:
         """Distinct targets of each entity: as last counted in the present, counted anew in the past."""
@@ -400,7 +406,7 @@ def _records_of(reading: Reading, owners: Ids) -> dict[int, list[CardText]]:
         rows = rows[cards.alive[rows] & (cards.valid_to[rows] > reading.now)]
         newest = rows[np.argsort(-cards.at[rows], kind="stable")][:RECORDS_PER_NEIGHBOR]
         chosen[owner] = cards.id[newest].tolist()
-    found = texts(reading.connection, reading.tenant, [card for mine in chosen.values() for card in mine])
+    found = reading.texts([card for mine in chosen.values() for card in mine])
     return {owner: [found[card] for card in mine if card in found] for owner, mine in chosen.items()}
 
 
@@ -451,7 +457,7 @@ def _link_cosine(reading: Reading, cards: Ids, links: Sequence[int]) -> Floats:
     out = np.zeros(len(cards))
     if not links:
         return out
-    found = texts(reading.connection, reading.tenant, cards.tolist())
+    found = reading.texts(cards.tolist())
     wanted = set(links)
     held: dict[int, int] = {}
     for card in found.values():

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
-from collab_layer.governance.grants import Audience, Reader
+from collab_layer.governance.grants import Audience, Reader, audience
 from collab_layer.governance.limits import Limit, minimum
-from collab_layer.graph import limits, names, policy, schema
+from collab_layer.graph import limits, policy, schema
 from collab_layer.graph.adjacency import Adjacency
 from collab_layer.graph.engine import Database
 from collab_layer.graph.index import TenantIndex
@@ -85,10 +85,10 @@ class GraphStore:
         index = self.index(scope.tenant)
         with self.database.read() as connection, index.lock:
             index.refresh(connection, now)
-            ids = names.find(connection, scope.tenant, (str(focus), str(principal)))
+            ids = index.find(connection, (str(focus), str(principal)))
             reader = ids.get(str(principal), NOBODY)
             who = self.who(connection, scope.tenant, principal, reader, scope.purpose)
-            known = tuple(limits.of(connection, scope.tenant, now))
+            known = tuple(limits.of(connection, scope.tenant, now)) if index.state.limited else ()
             seen = self._seen(connection, index, who, now, known)
             as_of = None if scope.as_of is None else micros(scope.as_of)
             reading = Reading(
@@ -115,7 +115,7 @@ class GraphStore:
     @staticmethod
     def _minimum(index: TenantIndex, known: Sequence[Limit], who: Reader, seen: Audience) -> int:
         """Contributors behind a facet for one reader: the tenant's, or that of a stricter team it has to do with."""
-        least = policy.parsed(index.sharing).min_contributors
+        least = policy.parsed(index.state.sharing).min_contributors
         distilled = {owner for one in known for owner in one.members if seen.level(owner) == Level.FACETS}
         return minimum(known, least, who.names, frozenset(distilled))
 
@@ -138,7 +138,7 @@ class GraphStore:
             kept = self._audiences[index.tenant] = state, OrderedDict[Reader, tuple[int, Audience]]()
         made, seen = kept[1].pop(who, (now, None))
         if seen is None or not made <= now < seen.until:
-            made, seen = now, policy.audience_of(connection, index.tenant, who, now)
+            made, seen = now, audience(policy.rows(connection, index.tenant, now, known=known), who, now)
         kept[1][who] = made, seen
         if len(kept[1]) > AUDIENCES:
             kept[1].popitem(last=False)

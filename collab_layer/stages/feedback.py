@@ -78,7 +78,9 @@ def pays(vectors: Vectors, rows: Floats) -> bool:
         return False
     text = _z_but_self(vectors.astype(np.float64) @ vectors.T.astype(np.float64))
     order = _best(text)
-    votes = np.einsum("k,nkl->nl", _discounts(order.shape[1]), rows[order])
+    votes = np.zeros_like(rows)
+    for place, discount in enumerate(_discounts(order.shape[1]).tolist()):
+        votes += discount * rows[order[:, place]]
     common = _z_but_self(np.broadcast_to(rows @ rows.mean(axis=0), text.shape).copy())
     plain = max((_found(near, scores)[cases] for scores in (text, text + common)), key=np.mean)
     gain = _found(near, text + _z_but_self(votes @ rows.T))[cases] - plain

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from collab_layer.stages.tokens import STOP, lower, sentences, terms
+from collab_layer.stages.tokens import STOP, lower, says, sentences
 from collab_layer.types.tokens import estimate_tokens
 
 MAX_TOKENS = 50
@@ -128,7 +128,7 @@ def _informative(text: str) -> str:
     """The first sentence with three content words; failing that, the one with most."""
     best, most = "", -1
     for sentence in sentences(text[:_READ]):
-        count = len(set(terms(sentence, limit=100)))
+        count = says(sentence, _ENOUGH, limit=100)
         if count >= _ENOUGH:
             return " ".join(sentence.split())
         if count > most:

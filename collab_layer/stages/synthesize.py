@@ -14,8 +14,8 @@ no owner moves it by more than delta, is in `stages.support`. Hold back snippets
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import exp, isfinite
@@ -49,12 +49,12 @@ _TRIED = 20
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """A link that may head a facet."""
+    """A link that may head a facet; its owners are bits, since every heading link is compared with all others."""
 
     link: int
     name: str
     key: str
-    owners: frozenset[int]
+    owners: int
     records: frozenset[str]
     bare: bool
     backed: Support
@@ -98,12 +98,14 @@ def facets(
     held = pool(snippets, min_contributors=min_contributors, delta=delta)
     anchors = _anchors(held, names, idf)
     everyone = _quotable(snippets)
+    likeness = _Likeness(anchors)
     taken: set[int] = set()
     drafts: list[Draft] = []
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
         if len(drafts) >= max_facets or tried >= 2 * max_facets or budget_tokens < LINE_TOKENS:
             break
-        group = [anchor, *(a for a in anchors if a.link not in taken and _joins(held, anchor, a))]
+        alike = () if _distilled(held, anchor) else likeness.to(anchor)
+        group = [anchor, *_joining(held, anchor, alike, (a for a in anchors if a.link not in taken))]
         taken.update(a.link for a in group)
         draft = _facet(held, group[:MAX_LINKS], everyone)
         if cost(draft) <= budget_tokens:
@@ -128,15 +130,17 @@ def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> 
     for link in sorted(names):
         first.setdefault(" ".join(names[link].split()), link)
     found: list[_Anchor] = []
+    bits = {voice: 1 << place for place, voice in enumerate(held.share)}
     for link in held.by_link.keys() & names.keys():
         snippets, whole = held.by_link[link], " ".join(names[link].split())
         name = _short(whole)
-        owners = frozenset(s.voice for s in snippets)
-        backed = support(held, owners) if name else None
+        voices = {s.voice for s in snippets}
+        backed = support(held, voices) if name else None
         if backed:
             key = whole if first[whole] == link else f"{whole} ({link})"
             records = frozenset(s.source for s in snippets)
             bare = all(s.text is None for s in snippets)
+            owners = sum(bits[voice] for voice in voices)
             found.append(_Anchor(link, name, key, owners, records, bare, backed, backed.mass * idf.get(link, 1.0)))
     return sorted(found, key=lambda a: (len(a.backed.owners) < 2, -round(a.score, 9), a.key))
 
@@ -145,22 +149,35 @@ def _distilled(held: Pool, anchor: _Anchor) -> bool:
     return any(held.level[owner] < Level.RECORDS for owner in anchor.backed.owners)
 
 
-def _joins(held: Pool, head: _Anchor, other: _Anchor) -> bool:
-    """Whether a facet names another link too; one that it must not name is a facet of its own, not silenced by it."""
-    if other is head or _distilled(held, head):
-        return False
-    return _alike(head, other) and _permitted(held, other.link, head.backed.owners)
+class _Likeness:
+    """Which links have nearly the same owners, or nearly the same records, as another."""
+
+    def __init__(self, anchors: Iterable[_Anchor]) -> None:
+        self._by_owners: defaultdict[int, list[_Anchor]] = defaultdict(list)
+        self._by_record: defaultdict[str, list[_Anchor]] = defaultdict(list)
+        for one in anchors:
+            self._by_owners[one.owners].append(one)
+            for record in one.records:
+                self._by_record[record].append(one)
+
+    def to(self, head: _Anchor) -> set[int]:
+        """Links alike, that of the head among them; by owners only two that several hold, or that nobody wrote of."""
+        found: set[int] = set()
+        for owners, those in self._by_owners.items():
+            if (head.owners & owners).bit_count() / (head.owners | owners).bit_count() >= ALIKE:
+                several = min(head.owners.bit_count(), owners.bit_count()) > 1
+                found.update(one.link for one in those if several or (head.bare and one.bare))
+        shared = Counter(one.link for record in head.records for one in self._by_record[record])
+        size = {one.link: len(one.records) for record in head.records for one in self._by_record[record]}
+        mine = len(head.records)
+        found.update(link for link, both in shared.items() if both / (mine + size[link] - both) >= ALIKE)
+        return found
 
 
-def _alike(one: _Anchor, other: _Anchor) -> bool:
-    several = len(one.owners) > 1 and len(other.owners) > 1
-    if (several or (one.bare and other.bare)) and _jaccard(one.owners, other.owners) >= ALIKE:
-        return True
-    return _jaccard(one.records, other.records) >= ALIKE
-
-
-def _jaccard(one: frozenset[int] | frozenset[str], other: frozenset[int] | frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
+def _joining(held: Pool, head: _Anchor, alike: Container[int], others: Iterable[_Anchor]) -> list[_Anchor]:
+    """Links that a facet names too; one that it must not name is a facet of its own, not silenced by it."""
+    inside = head.backed.owners
+    return [one for one in others if one.link in alike and one is not head and _permitted(held, one.link, inside)]
 
 
 def _facet(held: Pool, shown: Sequence[_Anchor], everyone: int) -> Draft:
@@ -305,10 +322,12 @@ def lessons_from(
 
 def _unsaid(names: Sequence[str], text: str) -> list[str]:
     """Names that a text does not say itself, in whatever inflection, joined or apart."""
-    said, lowered = frozenset(terms(text)), text.casefold()
-    return [
-        name for name in names if name.casefold() not in lowered and not said.issuperset(terms(_JOINTS.sub(" ", name)))
-    ]
+    lowered = text.casefold()
+    left = [name for name in names if name.casefold() not in lowered]
+    if not left:
+        return left
+    said = frozenset(terms(text))
+    return [name for name in left if not said.issuperset(terms(_JOINTS.sub(" ", name)))]
 
 
 def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:

@@ -131,6 +131,18 @@ def terms(text: str, *, limit: int = MAX_TERMS) -> list[str]:
     return found
 
 
+def says(text: str, enough: int, *, limit: int) -> int:
+    """How many different terms are among the first `limit` of a text; read no further than to `enough` of them."""
+    found: set[str] = set()
+    for match in WORD.finditer(normal(text)):
+        mine = _of_token(match.group())[:limit]
+        found.update(mine)
+        limit -= len(mine)
+        if len(found) >= enough or not limit:
+            break
+    return len(found)
+
+
 def words(text: str) -> Iterator[tuple[str, int, int]]:
     """Plain words of an already `normal` text with their places; identifiers are split into parts."""
     for match in _PLAIN.finditer(text):
@@ -184,6 +196,7 @@ __all__ = [
     "hashed",
     "lower",
     "normal",
+    "says",
     "sentences",
     "stem",
     "terms",

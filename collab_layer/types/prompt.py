@@ -30,6 +30,11 @@ def shown_id(id_: str) -> str:
     return id_[:SHOWN_ID] if id_.startswith("d") else id_
 
 
+def least_line(text: str) -> str:
+    """How the line of a derived item begins, whatever its id, and whatever follows."""
+    return f"- [{'d' * SHOWN_ID}] {quote(text)}"
+
+
 def line(facet: Facet) -> str:
     """One facet as one line of data."""
     parts = [f"- [{shown_id(facet.id)}] {quote(facet.text)}"]

@@ -1,0 +1,90 @@
+"""What may be told, made in full only when it is looked at: of forty lessons a dozen find room.
+
+In:   a text, who is behind it, how the rest is made.
+Out:  the facet as its reader sees it, and the item to store for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from collab_layer.graph.derived import Item
+from collab_layer.stages.orders import joined
+from collab_layer.types.facet import Facet
+from collab_layer.types.prompt import OVERHEAD_TOKENS, least_line, line
+from collab_layer.types.tokens import estimate_tokens
+
+Pair = tuple[Facet, Item | None]
+
+
+class Made:
+    """One facet, and the item to store for it, if it is to be stored.
+
+    Args:
+        text: What it says.
+        behind: Dense ids of those behind it, as far as they are known.
+        make: The rest; called at most once.
+    """
+
+    __slots__ = ("_make", "_pair", "behind", "text")
+
+    def __init__(self, text: str, behind: frozenset[int], make: Callable[[], Pair]) -> None:
+        self.text, self.behind, self._make = text, behind, make
+        self._pair: Pair | None = None
+
+    @classmethod
+    def ready(cls, facet: Facet) -> Made:
+        """A facet that is there, of which nothing is to be stored."""
+        return cls(facet.text, frozenset(), lambda: (facet, None))
+
+    def _whole(self) -> Pair:
+        if self._pair is None:
+            self._pair = self._make()
+        return self._pair
+
+    @property
+    def facet(self) -> Facet:
+        """As its reader sees it."""
+        return self._whole()[0]
+
+    @property
+    def item(self) -> Item | None:
+        """What to store for it."""
+        return self._whole()[1]
+
+    @property
+    def cost(self) -> int:
+        """Tokens of its line and of the line break."""
+        return estimate_tokens(line(self.facet)) + 1
+
+    @property
+    def least(self) -> int:
+        """What its cost is at least; costs next to nothing."""
+        return estimate_tokens(least_line(self.text)) + 1
+
+
+def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
+    """Whole facets in order while they fit, and their tokens.
+
+    A text is shown once, and none that makes an order of an earlier one.
+    """
+    out = _packed(made, budget)
+    bad = set(joined([line(one.facet) for one in out]))
+    if bad:
+        out = [one for place, one in enumerate(out) if place not in bad]
+    return out, OVERHEAD_TOKENS + sum(one.cost for one in out) if out else 0
+
+
+def _packed(made: Sequence[Made], budget: int) -> list[Made]:
+    left, seen = budget - OVERHEAD_TOKENS, set[str]()
+    out: list[Made] = []
+    for one in made:
+        if one.text in seen or one.least > left or (cost := one.cost) > left:
+            continue
+        seen.add(one.text)
+        left -= cost
+        out.append(one)
+    return out
+
+
+__all__ = ["Made", "pack"]
