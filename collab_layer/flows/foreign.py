@@ -35,9 +35,6 @@ def added(tools: Tools, scope: Scope, query: str | None, links: Sequence[Entity]
     """The context with foreign candidates about what the entity has, or asks about."""
     if scope.as_of is not None:
         return memory
-    with tools.store.database.read() as connection:
-        if not foreign.any_there(connection, scope.tenant):
-            return memory
     with tools.store.reading(scope, memory.entity, tools.now()) as opened:
         asked = {str(link) for link in links}
         if query:

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collab_layer.graph.centroids import Centroids
 from collab_layer.graph.codes import Codes
 from collab_layer.graph.growing import Growing
 from collab_layer.types.graph import Bools, Floats, Ids, Rows, Vectors, VectorView
@@ -29,7 +31,6 @@ SAMPLE = 256
 """Cards in the mean: its error, 1/16 of the spread of vectors, moves a cosine by at most 0.004."""
 FULL = 16
 """Cards from which on the whole mean is subtracted: one or two are their own mean, and would vanish."""
-_STALE = -1
 _AT_ONCE = 4_096
 _NOTHING = 1e-9
 _NEARLY = 1e-4
@@ -140,10 +141,7 @@ class CentredVectors:
         self._key = Growing(np.uint64)
         self._have = Growing(np.bool_)
         self._codes = Codes(dim)
-        self._centroid = Growing(np.float32, dim)
-        self._centroid_row = Growing(np.int32)
-        self._made = Growing(np.int64)  # for which mean each entity's was made
-        self._version = 0
+        self._centroids = Centroids(dim)
         self._changed: list[int] = []
 
     @property
@@ -158,9 +156,7 @@ class CentredVectors:
 
     def grow(self, entities: int) -> None:
         """Make room for so many entities."""
-        more = entities - len(self._made.view)
-        self._centroid_row.extend(np.full(more, -1, np.int32))
-        self._made.extend(np.full(more, _STALE, np.int64))
+        self._centroids.grow(entities)
 
     def add(self, raw: NDArray[Any], keys: NDArray[Any], have: NDArray[Any]) -> None:
         """Add cards."""
@@ -176,9 +172,9 @@ class CentredVectors:
     def settle(self, owners: Collection[int], held: Callable[[], Bools]) -> None:
         """Cards of these owners came or went; `held` tells which hold now."""
         changed, self._changed = self._changed, []
-        self._made.view[list(owners)] = _STALE
+        self._centroids.forget(np.fromiter(owners, np.int64, len(owners)))
         if self.mean.concerns(changed) and self.mean.update(*self.raw, held()):
-            self._version += 1
+            self._centroids.forget()
 
     def of(self, rows: Ids | Rows, mean: Mean | None = None) -> Vectors:
         """The vectors of some cards about a mean, that of the present if none is given; zeros where a card has none."""
@@ -213,25 +209,16 @@ class CentredVectors:
 
     def centroids(self, ids: Ids, rows_of: Callable[[int], Sequence[int]]) -> VectorView:
         """The mean memory of each entity; `rows_of` tells its cards."""
-        stale = np.unique(ids[self._made.view[ids] != self._version])
-        for start in range(0, len(stale), _AT_ONCE):  # the wide ones in between would be three times what is kept
-            part = stale[start : start + _AT_ONCE]
-            means, have = self.mean.centroids(self._raw.view, [rows_of(id_) for id_ in part.tolist()])
-            for id_, mean, is_there in zip(part.tolist(), means, have.tolist(), strict=True):
-                self._keep(id_, mean if is_there else None)
-            self._made.view[part] = self._version
-        return VectorView(self._centroid.view, self._centroid_row.view[ids])
+        return self._centroids.of(ids, partial(self._means, rows_of))
 
-    def _keep(self, id_: int, mean: Vectors | None) -> None:
-        at = int(self._centroid_row.view[id_])
-        if mean is None:
-            self._centroid_row.view[id_] = -1
-            return
-        if at < 0:
-            at = len(self._centroid.view)
-            self._centroid.extend(np.zeros((1, self._dim), np.float32))
-            self._centroid_row.view[id_] = at
-        self._centroid.view[at] = mean
+    def nearest_means(
+        self, ids: Ids, rows_of: Callable[[int], Sequence[int]], vector: Vectors, count: int, floor: float
+    ) -> tuple[Ids, Floats]:
+        """Which entities may be among those whose mean memory lies nearest, see `Centroids.near`."""
+        return self._centroids.near(ids, partial(self._means, rows_of), vector, count, floor)
+
+    def _means(self, rows_of: Callable[[int], Sequence[int]], ids: Ids) -> tuple[Vectors, Bools]:
+        return self.mean.centroids(self._raw.view, [rows_of(id_) for id_ in ids.tolist()])
 
 
 def _split(todo: Ids, above: Floats, size: int) -> tuple[Ids, Ids]:

@@ -26,7 +26,7 @@ _ROUNDING = 1e-4
 
 
 class Codes:
-    """Codes by row; rows are only added."""
+    """Codes by row."""
 
     def __init__(self, dim: int) -> None:
         self._dim = dim
@@ -55,17 +55,21 @@ class Codes:
             self._add(raw[:room].astype(np.float32))
             raw = raw[room:]
 
+    def replace(self, row: int, vector: Vectors) -> None:
+        """Another vector in the place of one, shape (d,)."""
+        codes, step, off, square = _coded(vector[None, :])
+        block, at = divmod(row, _AT_ONCE)
+        self._blocks[block][:, at] = codes[0]
+        self._step.view[row], self._off.view[row], self._square.view[row] = step[0], off[0], square[0]
+
     def _add(self, wide: Vectors) -> None:
         start = len(self) % _AT_ONCE
         if not start:
             self._blocks.append(np.zeros((self._dim, _AT_ONCE), np.int8))
-        step = np.abs(wide).max(axis=1, initial=0.0) / _LEVELS
-        codes = np.rint(np.divide(wide, step[:, None], out=np.zeros_like(wide), where=step[:, None] > 0))
+        codes, step, off, square = _coded(wide)
         self._blocks[-1][:, start : start + len(wide)] = codes.T
-        off = np.linalg.norm((wide - codes * step[:, None]).astype(np.float64), axis=1)
-        square = np.einsum("ij,ij->i", wide, wide, dtype=np.float64)
         self._step.extend(step)
-        self._off.extend(off + _ROUNDING * np.sqrt(square))
+        self._off.extend(off)
         self._square.extend(square)
 
     def products(self, vector: Vectors, start: int = 0) -> Floats:
@@ -79,6 +83,15 @@ class Codes:
             found = [vector @ block.astype(np.float32) for block in self._blocks[first:]]
         whole = np.concatenate([*found, np.zeros(0, np.float32)])[start - first * _AT_ONCE :]
         return (whole[: len(self) - start] * self._step.view[start:]).astype(np.float64)
+
+
+def _coded(wide: Vectors) -> tuple[Vectors, Vectors, Floats, Floats]:
+    """Whole numbers in [-127, 127] of shape (n, d); of each vector what one stands for, how far off, its square."""
+    step = np.abs(wide).max(axis=1, initial=0.0) / _LEVELS
+    codes = np.rint(np.divide(wide, step[:, None], out=np.zeros_like(wide), where=step[:, None] > 0))
+    off = np.linalg.norm((wide - codes * step[:, None]).astype(np.float64), axis=1)
+    square = np.einsum("ij,ij->i", wide, wide, dtype=np.float64)
+    return codes, step, off + _ROUNDING * np.sqrt(square), square
 
 
 __all__ = ["Codes"]

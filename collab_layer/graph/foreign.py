@@ -12,14 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.tables import foreign_bundles, foreign_facets, foreign_things
 from collab_layer.types.time import FOREVER
 
 _CHUNK = 400
-_ANY = select(exists().where(foreign_things.c.tenant == bindparam("tenant")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +116,6 @@ def about(connection: Connection, tenant: str, names: Sequence[str], now: int) -
         )  # fmt: skip
         found.update((row.id, _taken(row)) for row in connection.execute(query))
     return sorted(found.values(), key=lambda one: (-one.trust * one.support, one.things, one.id))
-
-
-def any_there(connection: Connection, tenant: str) -> bool:
-    """Whether the tenant has taken anything."""
-    return bool(connection.execute(_ANY, {"tenant": tenant}).scalar())
 
 
 def of_bundle(connection: Connection, tenant: str, bundle: str) -> list[str]:

@@ -26,7 +26,7 @@ from collab_layer.graph.postings import Holding, Postings
 from collab_layer.graph.state import State, state
 from collab_layer.graph.tables import cards, entities, graves
 from collab_layer.types.entity import OWNER_KINDS, Entity
-from collab_layer.types.graph import Bools, Counts, Ids, Levels, Rows, Vectors, VectorView
+from collab_layer.types.graph import Bools, Counts, Floats, Ids, Levels, Rows, Vectors, VectorView
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
@@ -282,6 +282,13 @@ class TenantIndex:
     def centroids(self, ids: Ids) -> VectorView:
         """The mean memory of each entity."""
         return self._vectors.centroids(ids, self._rows_of)
+
+    def nearest_means(self, ids: Ids, vector: Vectors, count: int, floor: float) -> tuple[Ids, Floats]:
+        """Places of those entities that may be among the `count` with the nearest mean memory, and each one's cosine.
+
+        Nobody below `floor` need be among them.
+        """
+        return self._vectors.nearest_means(ids, self._rows_of, vector, count, floor)
 
     def is_owner(self, ids: Ids) -> Bools:
         """Which of the entities have memories of their own."""

@@ -338,7 +338,8 @@ def _peers(reading: Reading, vector: Vectors | None, focus: int, named: Ids) -> 
     owners = reading.index.owners()
     owners = owners[reading.visible(owners) & (owners != focus)]
     owners = owners[~np.isin(owners, named)]
-    likeness = reading.index.centroids(owners).dot(vector)
+    at, likeness = reading.index.nearest_means(owners, vector, PEERS, PEER_FLOOR)
+    owners = owners[at]
     best = np.lexsort((reading.index.tie(owners), -likeness))[:PEERS]
     best = best[likeness[best] >= PEER_FLOOR]
     order = best[np.argsort(owners[best])]
