@@ -70,7 +70,7 @@ class Database:
             f"synchronous={'FULL' if self.durable else 'NORMAL'}",
             "foreign_keys=OFF",
             "temp_store=MEMORY",
-            "cache_size=-65536",
+            "cache_size=-16384",
             "mmap_size=268435456",
         ):
             connection.execute(f"PRAGMA {pragma}")
