@@ -62,6 +62,14 @@ def test_a_cached_answer_costs_a_part_of_a_fresh_one(small):
         assert cached < fresh / 2
 
 
+def test_what_the_layer_adds_to_a_search_in_mem0_is_measured_beside_the_search_alone(small):
+    pytest.importorskip("chromadb")
+    at = {row.name.removeprefix("perf.mem0.search."): row for row in small.rows}
+    assert at["with_layer.cpu_p50_ms"].value > at["alone.cpu_p50_ms"].value > 0
+    assert at["added.cpu_p95_ms"].bar == "<= 25"
+    assert at["alone.cpu_p95_ms"].bar is None
+
+
 def test_every_figure_of_a_report_is_a_number_once(small):
     told = json.loads(json.dumps(small.to_json()))
     names = [row["name"] for row in told["rows"]]
