@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import ARRAY, Boolean, ColumnElement, Connection, Dialect, Text, any_, bindparam, func, literal, select
+from sqlalchemy import ARRAY, ColumnElement, Connection, Dialect, Text, any_, bindparam, func, literal, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -41,8 +41,8 @@ class _Listed(TypeDecorator[Any]):
 
 
 class _OneOf(FunctionElement[bool]):
+    # Of no type: SQLite is asked whether a Boolean function `= 1`, and then takes no index.
     inherit_cache = True
-    type = Boolean()
 
 
 @compiles(_OneOf)
