@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from collab_layer.flows.pending import Loaded, Pending
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import Audience, Reader, audience
+from collab_layer.governance.grants import Audience, GrantRow, Reader, audience
 from collab_layer.graph import policy
 from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.index import TenantIndex
@@ -194,14 +194,29 @@ def _readers(
     ids = list(dict.fromkeys(id_ for found in near for id_ in found))
     known = policy.readers(connection, tools.store.adjacency, tenant, ids, None, index.names) if ids else []
     who = {one.id: one for one in known}
-    return [
-        [
+    out: list[list[tuple[Reader, propagate.Told]]] = []
+    for actor, found in zip(actors, near, strict=True):
+        levels = _levels(grants[actor], [who[id_] for id_ in found], actor, now)
+        told = [
             (who[id_], propagate.Told(id_, nearness, level))
-            for id_, nearness in found.items()
-            if (level := audience(grants[actor], who[id_], now).level(actor)) > Level.NONE
+            for (id_, nearness), level in zip(found.items(), levels, strict=True)
+            if level > Level.NONE
         ]
-        for actor, found in zip(actors, near, strict=True)
-    ]
+        out.append(told)
+    return out
+
+
+def _levels(grants: Sequence[GrantRow], readers: Sequence[Reader], owner: int, now: int) -> list[Level]:
+    """What each reader may use of an owner; those whom the same grants are about are alike."""
+    audiences = frozenset(grant.audience for grant in grants)
+    known: dict[frozenset[str], Level] = {}
+    out: list[Level] = []
+    for who in readers:
+        means = audiences & who.names
+        if means not in known:
+            known[means] = audience(grants, who, now).level(owner)
+        out.append(known[means])
+    return out
 
 
 def _whole(actor: int, now: int) -> Audience:
