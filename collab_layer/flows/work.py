@@ -275,7 +275,7 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) ->
         return []
     share = 1 if tools.store.database.sqlite else outbox.SHARES  # there other workers would wait for this one anyway
     # A model is waited for: meanwhile others may take what this one does not.
-    most = 1 if consider.asks(tools) else min(-(-free // share), outbox.AT_ONCE)
+    most = 1 if consider.asks(tools) else min(max(-(-free // share), outbox.FEW), outbox.AT_ONCE)
     with tools.store.database.write() as connection:
         return outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but, most=most)
 

@@ -7,7 +7,7 @@ Never: for SQLite, where a statement is no round trip.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +30,7 @@ _TYPES = (
 
 def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows."""
-    _run(connection, _statement(table, tuple(rows[0]), None), rows)
+    _run(connection, table, _statement(table, tuple(rows[0]), None), rows)
 
 
 def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dict[str, Any]]]]) -> None:
@@ -41,7 +41,9 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dic
             insert(connection, table, rows)
     if small:
         shape = tuple((table, tuple(rows[0])) for table, rows in small)
-        given = {f"{at}_{name}": [row[name] for row in rows] for at, (_, rows) in enumerate(small) for name in rows[0]}
+        given: dict[str, str] = {}
+        for at, (table, rows) in enumerate(small):
+            given |= {f"{at}_{name}": array(table.columns[name], [row[name] for row in rows]) for name in rows[0]}
         connection.exec_driver_sql(_one_of_all(shape), given)
 
 
@@ -53,7 +55,12 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     """
     if update:  # one statement cannot update a row twice
         rows = _last(rows, tuple(column.name for column in table.primary_key.columns), update)
-    return _run(connection, _statement(table, tuple(rows[0]), update), rows)
+    return _run(connection, table, _statement(table, tuple(rows[0]), update), rows)
+
+
+def array(column: Column[Any], values: Sequence[Any]) -> str:
+    """A column's values as PostgreSQL reads an array; the driver looks at each one several times."""
+    return "{" + ",".join(map(_written(column.type), values)) + "}"
 
 
 def _last(rows: Sequence[dict[str, Any]], key: Sequence[str], update: Sequence[str]) -> list[dict[str, Any]]:
@@ -65,11 +72,11 @@ def _last(rows: Sequence[dict[str, Any]], key: Sequence[str], update: Sequence[s
     return list(found.values())
 
 
-def _run(connection: Connection, statement: str, rows: Sequence[dict[str, Any]]) -> int:
+def _run(connection: Connection, table: Table, statement: str, rows: Sequence[dict[str, Any]]) -> int:
     count = 0
     for start in range(0, len(rows), PAGE):
         part = rows[start : start + PAGE]
-        given = {name: [row[name] for row in part] for name in rows[0]}
+        given = {name: array(table.columns[name], [row[name] for row in part]) for name in rows[0]}
         count += connection.exec_driver_sql(statement, given).rowcount
     return count
 
@@ -98,6 +105,18 @@ def _line(table: Table, names: Sequence[str], prefix: str = "") -> str:
     given = ", ".join(f"%({prefix}{name})s::{_type(table.columns[name])}[]" for name in names)
     quoted = ", ".join(f'"{name}"' for name in names)
     return f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({given})"
+
+
+def _written(kind: Any) -> Callable[[Any], str]:
+    if isinstance(kind, LargeBinary):
+        return lambda value: "NULL" if value is None else f'"\\\\x{value.hex()}"'
+    if isinstance(kind, (Integer, Boolean, Float)):
+        return lambda value: "NULL" if value is None else str(value)
+    return lambda value: "NULL" if value is None else _quoted(value)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _type(column: Column[Any]) -> str:

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select, text, update
 
+from collab_layer.graph.among import among, pages
 from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.tables import entities, settings, tenants
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.scope import Sharing
 from collab_layer.types.time import FOREVER
 
-_CHUNK = 500
+_CHUNK, _FEW = 500, 16
 SALT = "salt"
 _NAMED = entities.c.name.in_(bindparam("names", expanding=True))
 _FIND = select(entities.c.name, entities.c.id).where(entities.c.tenant == bindparam("tenant"), _NAMED)
@@ -195,9 +196,12 @@ def learned_since(connection: Connection, tenant: str, rev: int) -> int:
 def _rows(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, Any]:
     wanted = list(dict.fromkeys(names))
     found: dict[str, Any] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        rows = connection.execute(_KNOWN, {"tenant": tenant, "names": wanted[start : start + _CHUNK]})
-        found.update((row.name, row) for row in rows)
+    if len(wanted) <= _FEW:
+        rows = connection.execute(_KNOWN, {"tenant": tenant, "names": wanted})
+        return {row.name: row for row in rows}
+    for part in pages(wanted):
+        mine = (entities.c.tenant == tenant) & among(connection, entities.c.name, part)
+        found.update((row.name, row) for row in connection.execute(select(*_KNOWN.selected_columns).where(mine)))
     return found
 
 

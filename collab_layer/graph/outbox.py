@@ -48,8 +48,8 @@ LONGEST_DELAY = SECOND * 2 ** (MAX_ATTEMPTS - 1)
 MAX_BATCH = 500
 """Interactions of one entity that one claim takes on, and of all that are claimed at once."""
 AT_ONCE = 32
-"""Entities that are claimed at once, unless fewer wait for each of `SHARES` workers."""
-SHARES = 4
+"""Entities that are claimed at once, unless fewer wait for each of `SHARES` workers; at least `FEW`."""
+SHARES, FEW = 4, 8
 REREAD = 100
 """Interactions that an entity counts for whose records are all read again: how many those are is not known before."""
 
