@@ -39,12 +39,26 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dic
     for table, rows in parts:
         if len(rows) > PAGE:
             insert(connection, table, rows)
-    if small:
-        shape = tuple((table, tuple(rows[0])) for table, rows in small)
+    if all(len(rows) < LEAST for _, rows in small):
+        _insert_few(connection, small)
+    elif small:
         given: dict[str, str] = {}
         for at, (table, rows) in enumerate(small):
             given |= {f"{at}_{name}": array(table.columns[name], [row[name] for row in rows]) for name in rows[0]}
-        connection.exec_driver_sql(_one_of_all(shape), given)
+        connection.exec_driver_sql(_one_of_all(tuple((table, tuple(rows[0])) for table, rows in small)), given)
+
+
+def _insert_few(connection: Connection, parts: Sequence[tuple[Table, Sequence[dict[str, Any]]]]) -> None:
+    """The same without arrays, which cost the server more than they save."""
+    given = {
+        f"{at}_{place}_{name}": value
+        for at, (_, rows) in enumerate(parts)
+        for place, row in enumerate(rows)
+        for name, value in row.items()
+    }
+    if given:
+        shape = tuple((table, tuple(rows[0]), len(rows)) for table, rows in parts)
+        connection.exec_driver_sql(_few_of_all(shape), given)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], update: tuple[str, ...]) -> int:
@@ -96,15 +110,31 @@ def _statement(table: Table, names: tuple[str, ...], update: tuple[str, ...] | N
 
 @lru_cache(maxsize=32)
 def _one_of_all(shape: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
-    lines = [_line(table, names, f"{at}_") for at, (table, names) in enumerate(shape)]
+    return _chained([_line(table, names, f"{at}_") for at, (table, names) in enumerate(shape)])
+
+
+@lru_cache(maxsize=64)
+def _few_of_all(shape: tuple[tuple[Table, tuple[str, ...], int], ...]) -> str:
+    lines: list[str] = []
+    for at, (table, names, count) in enumerate(shape):
+        values = (", ".join(f"%({at}_{place}_{name})s" for name in names) for place in range(count))
+        lines.append(f"{_into(table, names)} VALUES {', '.join(f'({row})' for row in values)}")
+    return _chained(lines)
+
+
+def _chained(lines: Sequence[str]) -> str:
     *first, last = lines
     return f"WITH {', '.join(f'p{at} AS ({line})' for at, line in enumerate(first))} {last}" if first else last
 
 
+def _into(table: Table, names: Sequence[str]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"INSERT INTO {table.name} ({quoted})"
+
+
 def _line(table: Table, names: Sequence[str], prefix: str = "") -> str:
     given = ", ".join(f"%({prefix}{name})s::{_type(table.columns[name])}[]" for name in names)
-    quoted = ", ".join(f'"{name}"' for name in names)
-    return f"INSERT INTO {table.name} ({quoted}) SELECT * FROM unnest({given})"
+    return f"{_into(table, names)} SELECT * FROM unnest({given})"
 
 
 def _written(kind: Any) -> Callable[[Any], str]:
