@@ -5,7 +5,8 @@ save:   nothing.
 
 A node that several others rest on stands once, where it is nearest to the item asked about; its other
 places refer to it by number. Every node is judged by itself: what the reader's grants do not cover now
-is `withheld`, with a pseudonym, a rounded share, and neither words nor times.
+is `withheld`, with a pseudonym, a rounded share, and neither words nor times. All that one contributor has
+behind the same item is then one node: how many records it has is its own, as is what else it is behind.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from collab_layer.graph.lineage import Head, Record, Said, Source
 from collab_layer.graph.store import Opened
 from collab_layer.plugins.specs import Leaving
 from collab_layer.types.entity import Entity, MemoryRef
-from collab_layer.types.lineage import MAX_NODES, NodeKind, SourceView, State
+from collab_layer.types.lineage import MAX_NODES, MAX_WIDTH, NodeKind, SourceView, State
 from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import moment
 
@@ -60,8 +61,10 @@ class Grown:
 def grow(tools: Tools, opened: Opened, scope: Scope, id_: str, depth: int, width: int) -> Grown:
     """The tree above an item that the reader may see, cut to so many generations and sources of each."""
     root = Node(Source(id_, 0, 1.0))
-    nodes = _climb(opened, root, depth, width)
-    facts = _facts(tools, opened, scope, nodes)
+    nodes = _climb(opened, root, depth, width if scope.principal is None else MAX_WIDTH)
+    facts = _facts(tools, opened, scope, id_, nodes)
+    if scope.principal is not None:
+        nodes = _folded(facts, root, width)
     sources = tuple(_shown(facts, node) for node in root.children)
     return Grown(sources, root.more, len(nodes), max((node.depth for node in nodes), default=0))
 
@@ -69,7 +72,7 @@ def grow(tools: Tools, opened: Opened, scope: Scope, id_: str, depth: int, width
 def alone(tools: Tools, opened: Opened, scope: Scope, source: Source) -> SourceView:
     """One record by itself, as the reader may know it."""
     node = Node(source, 1, 1)
-    return _shown(_facts(tools, opened, scope, [node]), node)
+    return _shown(_facts(tools, opened, scope, source.id, [node]), node)
 
 
 def _climb(opened: Opened, root: Node, depth: int, width: int) -> list[Node]:
@@ -95,12 +98,45 @@ def _climb(opened: Opened, root: Node, depth: int, width: int) -> list[Node]:
     return nodes
 
 
+def _folded(facts: _Facts, root: Node, width: int) -> list[Node]:
+    """One node for each contributor that is withheld, the strongest `width` below each item, numbered anew."""
+    nodes: list[Node] = []
+    front = [root]
+    while front:
+        for parent in front:
+            _fold(facts, parent, width)
+            nodes += parent.children
+        front = [child for parent in front for child in parent.children]
+    numbers = {node.number: place for place, node in enumerate(nodes, 1)}
+    for place, node in enumerate(nodes, 1):
+        node.number, node.same_as = place, None if node.same_as is None else numbers.get(node.same_as)
+    return nodes
+
+
+def _fold(facts: _Facts, parent: Node, width: int) -> None:
+    kept, withheld = list[Node](), dict[int, Node]()
+    for child in parent.children:
+        if not facts.folds(child.source):
+            kept.append(child)
+            continue
+        first = withheld.setdefault(child.source.principal, child)
+        if first is not child:
+            first.source = replace(first.source, weight=first.source.weight + child.source.weight)
+    for first in withheld.values():
+        first.same_as = None
+    kept += withheld.values()
+    kept.sort(key=lambda one: (-facts.weight(one.source), str(facts.name(one.source))))
+    more = parent.more + max(0, len(kept) - width)
+    parent.children, parent.more = kept[:width], min(more, 1) if withheld else more
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of every node, and what the reader may know."""
+    """What is known of every node, and what the reader may know; `item` was asked about."""
 
     opened: Opened
     scope: Scope
+    item: str
     salt: str
     heads: Mapping[str, Head]
     behind: Mapping[str, set[int]]
@@ -110,6 +146,20 @@ class _Facts:
     there: set[str]
     quotes: Mapping[str, str]
     received: Mapping[str, Receivers]
+
+    def folds(self, source: Source) -> bool:
+        """Whether it is withheld, and nothing stands below it."""
+        return not source.id.startswith("d") and not self.may_know(source)
+
+    def name(self, source: Source) -> Entity:
+        """Its principal as the reader may know it."""
+        if self.may_know(source):
+            return view.entity_of(self.opened.reading, source.principal)
+        return view.pseudonym(self.salt, self.opened.reader, self.item, source.principal)
+
+    def weight(self, source: Source) -> float:
+        """Its share as the reader may know it."""
+        return source.weight if self.may_know(source) else view.coarse(source.weight)
 
     def may_know(self, source: Source) -> bool:
         """Whether the reader may know which source it is; the operator may."""
@@ -122,7 +172,7 @@ class _Facts:
         return head.owner == self.opened.reader and all(seen.level(one) >= head.level for one in everybody)
 
 
-def _facts(tools: Tools, opened: Opened, scope: Scope, nodes: Sequence[Node]) -> _Facts:
+def _facts(tools: Tools, opened: Opened, scope: Scope, item: str, nodes: Sequence[Node]) -> _Facts:
     connection, tenant = opened.reading.connection, opened.reading.tenant
     every = {node.source.id: node.source for node in nodes}
     derived = [id_ for id_ in every if id_.startswith("d")]
@@ -130,6 +180,7 @@ def _facts(tools: Tools, opened: Opened, scope: Scope, nodes: Sequence[Node]) ->
     facts = _Facts(
         opened=opened,
         scope=scope,
+        item=item,
         salt=names.salt(connection, tenant),
         heads=rows.heads(connection, tenant, derived),
         behind=rows.principals(connection, tenant, derived),
@@ -187,15 +238,15 @@ def _shown(facts: _Facts, node: Node) -> SourceView:
     below = tuple(_shown(facts, child) for child in node.children)
     place = {"number": node.number, "depth": node.depth, "same_as": node.same_as, "more": node.more}
     if not facts.may_know(source):
-        name = view.pseudonym(facts.salt, facts.opened.reader, source.principal)
-        weight = round(source.weight, 1)
-        told = {"principal": str(name), "weight": weight, "kind": kind, "trust": trust, "state": WITHHELD}
+        kind = kind if source.id.startswith("d") else "record"
+        whose, weight = str(facts.name(source)), facts.weight(source)
+        told = {"principal": whose, "weight": weight, "kind": kind, "trust": trust, "state": WITHHELD}
         return SourceView.model_validate({"id": WITHHELD, "sources": below, **told, **place})
     at, ref = _when_and_where(facts, source)
     return SourceView.model_validate(
         {
             "id": source.id,
-            "principal": str(_called(facts, source)),
+            "principal": str(facts.name(source)),
             "weight": source.weight,
             "quote": facts.quotes.get(source.id),
             "kind": kind,
@@ -209,10 +260,6 @@ def _shown(facts: _Facts, node: Node) -> SourceView:
             **place,
         }
     )
-
-
-def _called(facts: _Facts, source: Source) -> Entity:
-    return view.entity_of(facts.opened.reading, source.principal)
 
 
 def _when_and_where(facts: _Facts, source: Source) -> tuple[int | None, MemoryRef | None]:

@@ -32,7 +32,7 @@ from collab_layer.plugins.specs import Event, LinkRequest
 from collab_layer.stages.curate import curate
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Neighbor
-from collab_layer.types.graph import Selection, Snippet, Vectors
+from collab_layer.types.graph import Snippet, Vectors
 from collab_layer.types.injection import Use
 from collab_layer.types.scope import Level, Scope
 from collab_layer.types.time import SECOND
@@ -162,7 +162,7 @@ def _curated(tools: Tools, request: Request, raw: Vectors | None, k: int) -> tup
         hood = neighborhood(reading, opened.focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
         if not len(hood) and not reading.index.is_owner(np.array([opened.focus]))[0]:
             raise UnknownIdError(str(request.entity))  # a thing that only others hold is as unknown as any other
-        return _neighbors(reading, curate(hood, tools.scorer_of(reading), k=k))
+        return view.neighbors(reading, curate(hood, tools.scorer_of(reading), k=k))
 
 
 def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, worded: Worded | None = None) -> _Answer:
@@ -231,7 +231,7 @@ def _fresh(
     memory = empty.model_copy(
         update={
             "facets": tuple(view.with_refs(reading, [one.facet for one in shown])),
-            "neighbors": _neighbors(reading, selection),
+            "neighbors": view.neighbors(reading, selection),
             "tokens": tokens,
             "degraded": () if worded is None or worded.why is None else (worded.why,),
             "usage": () if worded is None else worded.usage,
@@ -268,10 +268,6 @@ def _shown(
 def _said(tools: Tools, maker: Maker, snippets: Sequence[Snippet], worded: Worded | None) -> list[Made] | Wording:
     """The memory model's facets, or what to ask it for them."""
     return wording.look(tools, maker, snippets) if worded is None else wording.check(maker, worded)
-
-
-def _neighbors(reading: Reading, selection: Selection) -> tuple[Neighbor, ...]:
-    return view.neighbors(reading, selection, salt=reading.index.state.salt, minimum=reading.minimum)
 
 
 def _save(tools: Tools, request: Request, answer: _Answer) -> None:

@@ -123,15 +123,21 @@ def _names(connection: Connection, tenant: str, items: Iterable[Item]) -> dict[i
 
 def _sources(item: Item, seen: Audience, names: Mapping[int, Entity], secret: str) -> tuple[Source, ...]:
     """The lineage as its reader may see it: who shares no more than facets is not told by name, who publishes is."""
-    out: list[Source] = []
+    out: dict[str, Source] = {}
     for source, whose, weight in item.sources:
         if whose not in names:
             continue
         if whose == item.owner or item.kind is FacetKind.NOTICE or seen.level(whose) >= Level.RECORDS:
-            out.append(Source(id=source, principal=names[whose], weight=weight))
-        else:
-            out.append(Source(id="withheld", principal=pseudonym(secret, item.owner, whose), weight=round(weight, 1)))
-    return tuple(out)
+            out[source] = Source(id=source, principal=names[whose], weight=weight)
+        else:  # all of one owner as one: how many it has is its own
+            name = pseudonym(secret, item.owner, item.id, whose)
+            had = out[str(name)].weight if str(name) in out else 0.0
+            out[str(name)] = Source(id="withheld", principal=name, weight=had + weight)
+    return tuple(_rounded(one) for one in out.values())
+
+
+def _rounded(source: Source) -> Source:
+    return source.model_copy(update={"weight": round(source.weight, 1)}) if source.id == "withheld" else source
 
 
 def _update(item: Item, names: Mapping[int, Entity], sources: tuple[Source, ...], span: Held, now: int) -> Update:

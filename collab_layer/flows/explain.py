@@ -51,7 +51,10 @@ async def shown(tools: Tools, scope: Scope, id_: str) -> Facet:
 
 
 async def health(tools: Tools, scope: Scope) -> Health:
-    """Our database, the work waiting, and every attached store, each asked itself."""
+    """Our database, the work waiting, and every attached store, each asked itself.
+
+    How much there is of anything, and what stores say beside their condition, is the operator's to know.
+    """
     own = await tools.in_thread(_own_health, tools, scope.tenant)
     told: list[PartHealth] = []
     for backend in tools.stores_of(scope.tenant):
@@ -63,7 +66,9 @@ async def health(tools: Tools, scope: Scope) -> Health:
     for condition in ("degraded", "down"):
         if any(part.condition == condition for part in parts):
             worst = condition
-    return Health(condition=worst, parts=tuple(parts), counts=own[1])
+    if scope.principal is not None:
+        parts = [part if part.condition == "down" else part.model_copy(update={"detail": ""}) for part in parts]
+    return Health(condition=worst, parts=tuple(parts), counts=own[1] if scope.principal is None else {})
 
 
 def _explain(tools: Tools, scope: Scope, id_: str, depth: int, width: int) -> Lineage:

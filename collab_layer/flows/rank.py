@@ -173,17 +173,20 @@ def _items(
     holders: dict[int, list[tuple[int, float]]] = {}
     for neighbor, candidate in zip(laid.hold_neighbor.tolist(), laid.hold_candidate.tolist(), strict=True):
         holders.setdefault(candidate, []).append((neighbor, float(laid.neighbor_weight[neighbor])))
+    crowd = reading.distils()
+    told, hidden = (view.coarse, stage.SHARED) if crowd else (float, ())
     out: list[Ranked] = []
     for row, entity in enumerate(known):
         mine = sorted(holders.get(row, []), key=lambda pair: (-pair[1], pair[0]))
         shown = [pair for pair in mine if laid.neighbor_level[pair[0]] >= Level.RECORDS]
-        evidence = tuple(_evidence(reading, laid, row, pair, quotes) for pair in shown[: view.EVIDENCE_SHOWN])
+        strongest = [(who, told(weight)) for who, weight in shown[: view.EVIDENCE_SHOWN]]
+        evidence = tuple(_evidence(reading, laid, row, pair, quotes) for pair in strongest)
         features = {name: float(column[row]) for name, column in columns.items()}
         out.append(
             Ranked(
                 entity=entity,
-                score=float(scores[row]),
-                features=features,
+                score=told(float(scores[row])),
+                features={name: value for name, value in features.items() if name not in hidden},
                 rationale=stage.rationale(features, holders=len(shown)),
                 evidence=evidence,
             )

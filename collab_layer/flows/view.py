@@ -1,7 +1,8 @@
 """What leaves the layer: drafts and selections as the reader may see them.
 
-Owners that share `records` appear by name and in their own words; owners that share only
-`facets` appear as pseudonyms, in groups of at least `min_contributors`, rounded.
+Owners that share `records` appear by name and in their own words. Owners that share only `facets` appear in
+groups of at least `min_contributors`: as numbers, rounded, and under pseudonyms that mean the same in one item
+alone. Where such owners count, no other number is exact either.
 """
 
 from __future__ import annotations
@@ -34,26 +35,33 @@ def _entity(name: str) -> Entity:
     return Entity.parse(name)
 
 
-def pseudonym(salt: str, reader: int, owner: int) -> Entity:
-    """The same owner looks the same to one reader, and different to another."""
-    digest = hashlib.blake2b(f"{reader}:{owner}".encode(), key=salt.encode()[:64], digest_size=5).hexdigest()
+def pseudonym(salt: str, reader: int, item: str, owner: int) -> Entity:
+    """The same owner looks the same to one reader in one item, and different to another and in another.
+
+    Else whoever knows which items an owner is not behind would find its pseudonym, and then all it is behind.
+    """
+    digest = hashlib.blake2b(f"{reader}:{item}:{owner}".encode(), key=salt.encode()[:64], digest_size=5).hexdigest()
     return Entity("peer", digest)
 
 
-def neighbors(reading: Reading, selection: Selection, *, salt: str, minimum: int) -> tuple[Neighbor, ...]:
-    """The curated neighbours; nobody at `facets` level where there are fewer than `minimum`."""
-    distilled = int((selection.is_owner & (selection.level == Level.FACETS)).sum())
+def neighbors(reading: Reading, selection: Selection) -> tuple[Neighbor, ...]:
+    """The curated things, and the owners that share records; whoever shares only facets is no single neighbour."""
+    crowd = reading.distils()
     out: list[Neighbor] = []
     for row, id_ in enumerate(selection.ids.tolist()):
-        score = float(selection.scores[row])
-        parts = {name: float(column[row]) for name, column in selection.contributions.items() if column[row]}
         if not selection.is_owner[row] or selection.level[row] >= Level.RECORDS:
+            parts = {name: float(column[row]) for name, column in selection.contributions.items() if column[row]}
             shared = tuple(entity_of(reading, target) for target in selection.shared[row].tolist())
+            score = float(selection.scores[row])
+            if crowd:  # how rare a thing is counts whoever shares only facets
+                score, parts = coarse(score), {}
             out.append(Neighbor(entity=entity_of(reading, id_), score=score, contributions=parts, shared=shared))
-        elif distilled >= minimum:
-            name = pseudonym(salt, reading.audience.reader, id_)
-            out.append(Neighbor(entity=name, score=round(score, 1), contributions={}))
     return tuple(out)
+
+
+def coarse(value: float) -> float:
+    """A number in steps of 0.1, in which one owner among many is not seen; never -0."""
+    return round(value, 1) + 0.0
 
 
 def evidence(
@@ -62,7 +70,7 @@ def evidence(
     """The strongest sources, quoted where their owner permits it; `with_refs` adds where they lie."""
     out: list[Evidence] = []
     records = [one for one in sources if not one[0].startswith("d")]  # an item's parts are no evidence of their own
-    for source, owner, weight in records[:EVIDENCE_SHOWN]:
+    for source, owner, weight in _crowded(reading, records)[:EVIDENCE_SHOWN]:
         when = moment(at[source]) if source in at else None
         if reading.audience.level(owner) >= Level.RECORDS:
             name = entity_of(reading, owner)
@@ -78,6 +86,22 @@ def evidence(
         else:
             out.append(Evidence(source="withheld", weight=round(weight, 1)))
     return tuple(out)
+
+
+def _crowded(reading: Reading, sources: Sequence[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    """Sources with those of an owner that shares only facets as one: how many it has is its own."""
+    whole: dict[int, float] = {}
+    for _, owner, weight in sources:
+        whole[owner] = whole.get(owner, 0.0) + weight
+    seen: set[int] = set()
+    out: list[tuple[str, int, float]] = []
+    for source, owner, weight in sources:
+        if reading.audience.level(owner) >= Level.RECORDS:
+            out.append((source, owner, weight))
+        elif owner not in seen:
+            seen.add(owner)
+            out.append((source, owner, whole[owner]))
+    return out
 
 
 def _named(reading: Reading, links: Sequence[int]) -> tuple[Entity, ...]:

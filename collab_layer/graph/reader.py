@@ -31,6 +31,7 @@ from collab_layer.types.graph import (
     Selection,
     Snippet,
     Vectors,
+    VectorView,
 )
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
@@ -111,6 +112,16 @@ class Reading:
             return self.index.degree(ids)
         held = self.edges(ids.tolist())
         return np.array([len(held[id_].rows(Kind.INTERACTED, Kind.MENTIONS)) for id_ in ids.tolist()], np.int64)
+
+    def distils(self) -> bool:
+        """Whether what is told counts owners that share only facets, so that no exact number may be told."""
+        return int(np.count_nonzero(self.level_of == Level.FACETS)) >= self.minimum
+
+    def memory_of(self, ids: Ids) -> VectorView:
+        """The mean memory of each entity; of an owner only if it shares records: a likeness tells of its words."""
+        view = self.index.centroids(ids)
+        closed = self.index.is_owner(ids) & (self.level_of[ids] < Level.RECORDS)
+        return VectorView(view.matrix, np.where(closed, np.int32(-1), view.row))
 
     def visible(self, ids: Ids) -> Bools:
         """Which entities the reader may use as owners."""

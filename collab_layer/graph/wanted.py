@@ -103,8 +103,8 @@ def wanted(reading: Reading, focus: int, ids: Ids) -> Wanted:
     return Wanted(
         ids=ids,
         own=own,
-        own_vectors=reading.index.centroids(own.ids),
-        candidate_vectors=reading.index.centroids(ids),
+        own_vectors=reading.memory_of(own.ids),
+        candidate_vectors=reading.memory_of(ids),
         holders=holders,
         row=row,
         popularity=reading.counted_each(holders.ids[others], row[others], len(ids)),

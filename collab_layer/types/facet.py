@@ -77,9 +77,9 @@ class Neighbor(Value):
     """One entity worth reading, and why.
 
     Attributes:
-        entity: Who; a pseudonym `peer:…` for owners that share only facets.
-        score: What the rules gave, higher is better.
-        contributions: What each feature added; they sum to `score`.
+        entity: Who. Owners that share only facets are no single neighbours.
+        score: What the rules gave, higher is better; in steps of 0.1 where a crowd of such owners counts.
+        contributions: What each feature added; they sum to `score`. Empty where such a crowd counts.
         shared: Targets and topics both hold, strongest first.
     """
 

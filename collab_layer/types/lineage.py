@@ -1,7 +1,7 @@
 """What `explain` answers: an item and, as a tree, everything that it rests on.
 
 Values only. What a reader may not know is in it as `withheld`, under a pseudonym that is the same for
-one reader whenever it asks, and another for everybody else.
+one reader whenever it asks about one item, and another for everybody else and in every other item.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class SourceView(Value):
     Attributes:
         id: What `explain` and `forget` take; `withheld` where the reader may not know it.
         principal: Who contributed it, by name or as `peer:…`.
-        weight: Its share of what it supports, in [0, 1]; in tenths where it is withheld.
+        weight: Its share of what it supports, in [0, 1]; where it is withheld, of all that its principal
+            has there, in tenths.
         quote: Its words, where they may be quoted.
         number: Its place in the whole tree, from 1; 0 is the item that was asked about.
         depth: Generations from that item, >= 1.
@@ -50,7 +51,7 @@ class SourceView(Value):
         state: How it stands now.
         received: Who was handed this very node: by name for the operator, in numbers for others.
         sources: What it rests on itself, the strongest first.
-        more: Sources that are not shown, since the tree is deep or wide enough.
+        more: Sources that are not shown, since the tree is deep or wide enough; 1 for any number if some are withheld.
         same_as: The number of the node that is the same and has its sources; None for the first.
     """
 

@@ -16,8 +16,9 @@ class Ranked(Value):
 
     Attributes:
         entity: The candidate.
-        score: Higher is better; comparable within one ranking only.
-        features: What the score was made of, before weighting.
+        score: Higher is better; comparable within one ranking only; in steps of 0.1 where owners count
+            that share only facets.
+        features: What the score was made of, before weighting; then only what is the entity's own.
         rationale: One sentence that names what the evidence shows.
         evidence: Neighbours' records that speak for it, strongest first.
         cites: Ids of facets in `Ranking.facets` that a model's rationale rests on.
