@@ -14,7 +14,6 @@ from sqlalchemy import select
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.tables import cards
 from collab_layer.types.graph import Ids, Rows
-from collab_layer.types.scope import Level
 
 SAMPLE, BLOCK = 256, 32
 """Newest records that a replay looks at; it is repeated when so many have come since."""
@@ -44,10 +43,7 @@ def newest_readable(reading: Reading, focus: int) -> Rows:
     The newest few are left out, so that the same rows are meant until `BLOCK` more have come.
     """
     held = reading.index.cards
-    readable = held.alive & held.has_vector & (held.length > 0) & (held.owner != focus)
-    readable &= held.valid_to > reading.now
-    readable &= reading.audience.levels(held.owner, reading.index.is_owner(held.owner)) >= Level.RECORDS
-    rows = np.flatnonzero(readable)
+    rows = np.flatnonzero(reading.readable(focus) & held.has_vector)
     unsettled = len(rows) % BLOCK
     most = SAMPLE + unsettled
     if len(rows) > most:

@@ -66,6 +66,7 @@ class Reading:
     minimum: int = 1
     level_of: Levels = field(init=False)
     _read: dict[int, CardText] = field(default_factory=dict[int, CardText], init=False)
+    _readable: dict[int, Bools] = field(default_factory=dict[int, Bools], init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "level_of", self.index.levels(self.audience))
@@ -105,6 +106,14 @@ class Reading:
         """Cards by id, each read once; not yet cut to the audience."""
         self._read.update(texts(self.connection, self.tenant, [id_ for id_ in ids if id_ not in self._read]))
         return {id_: self._read[id_] for id_ in ids if id_ in self._read}
+
+    def readable(self, focus: int) -> Bools:
+        """Records of others than the focus that the reader may quote and that hold at the moment read, shape (c,)."""
+        if focus not in self._readable:
+            cards = self.index.cards
+            held = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.valid_to > self.now)
+            self._readable[focus] = held & (self.level_of[cards.owner] >= Level.RECORDS)
+        return self._readable[focus]
 
     def degree(self, ids: Ids) -> Ids:
         """Distinct targets of each entity: as last counted in the present, counted anew in the past."""
@@ -259,8 +268,7 @@ def corpus(
 ) -> Corpus | None:
     """Readable records that share a word with the query or lie near it, embedded as `asked`; None if there is none."""
     cards = reading.index.cards
-    readable = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.valid_to > reading.now)
-    readable &= reading.level_of[cards.owner] >= Level.RECORDS
+    readable = reading.readable(focus)
     total = int(np.count_nonzero(readable))
     if total == 0:
         return None
