@@ -6,20 +6,22 @@ import json
 import signal
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 import pytest
 
 from collab_layer import CollabLayer
 from collab_layer.config import Settings
+from collab_layer.graph import nights
 
 GROUPS, READERS = 4, 8
 BY_HAND = Settings(worker=False)
 
 
-def after_every_lease() -> datetime:
-    """A clock behind the lease of the process that was killed."""
-    return datetime.now(UTC) + timedelta(minutes=10)
+def end_lease(layer: CollabLayer) -> None:
+    """As if the lease of the process that was killed had run out."""
+    with layer._layer._core.tools.store.database.write() as connection:
+        nights._save(connection, "default", replace(nights.load(connection, "default"), until=1))
 
 
 def fill(url: str) -> None:
@@ -61,7 +63,8 @@ def test_killed_on_its_way_it_goes_on_and_changes_everything_once(request, progr
     assert killed.returncode == -signal.SIGKILL, killed.stderr.read()
     assert 4 <= merged(look) < expected["merged"], "the kill came too late; make it earlier"
 
-    with CollabLayer.open(url, settings=BY_HAND, clock=after_every_lease) as layer:
+    with CollabLayer.open(url, settings=BY_HAND) as layer:
+        end_lease(layer)
         report = layer.consolidate()
         assert report.resumed
         assert report.changes == expected, "every change is counted, and made, once"

@@ -49,7 +49,7 @@ async def story(url):
 
 def test_tenants_without_work_are_not_asked_for_any(database_url):
     passes, claims, called_away, begin = asyncio.run(story(database_url))
-    assert passes == TOLD
-    assert claims < 4 * TOLD, "each pass looked into every tenant"
+    assert 0 < passes <= TOLD
+    assert claims < 4 * passes, "each pass looked into every tenant"
     assert called_away
     assert 0 < begin < QUIET, "the next upkeep goes on behind the tenants that were looked after"
