@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from collab_layer.stages.features import BUILTIN, column
-from collab_layer.types.graph import Bools, Company, Floats, Levels, Neighborhood, Rows
+from collab_layer.types.graph import Bools, Company, Floats, Ids, Levels, Neighborhood, Rows
 from collab_layer.types.scope import Level
 
 SHRINK = 2.0
@@ -53,7 +53,7 @@ def co_holders(company: Company, holders: Floats, min_contributors: int) -> Floa
     """
     size = len(holders)
     counts = countable(company.level, company.owner, company.candidate, size, min_contributors)
-    candidate, owner = np.unique(np.stack([company.candidate[counts], company.owner[counts]]), axis=1)
+    candidate, owner = _pairs(company.owner[counts], company.candidate[counts])
     total = float(company.weight.sum())
     if not len(owner) or total <= 0:
         return np.zeros(size)
@@ -79,8 +79,13 @@ def countable(level: Levels, owner: Rows, candidate: Rows, size: int, least: int
 
 def distinct(owner: Rows, candidate: Rows, size: int) -> Floats:
     """Different owners per candidate, shape (size,)."""
-    pairs = np.unique(np.stack([candidate, owner]), axis=1)
-    return np.bincount(pairs[0], minlength=size).astype(np.float64)
+    return np.bincount(_pairs(owner, candidate)[0], minlength=size).astype(np.float64)
+
+
+def _pairs(owner: Rows, candidate: Rows) -> tuple[Ids, Ids]:
+    """Different pairs as (candidate, owner), in order; as one number each, which numpy sorts several times as fast."""
+    keys = np.unique((candidate.astype(np.int64) << 32) | owner.astype(np.int64))
+    return keys >> 32, keys & 0xFFFFFFFF
 
 
 __all__ = ["co_holders", "countable", "distinct", "weights"]
