@@ -428,7 +428,7 @@ ARGUMENTS = {
     "import_bundle": (b"{}",),
     "revoke_bundle": ("b1",),
 }
-HARMLESS = {"open", "as_", "tenant", "principal", "plugins", "close", "aclose"}
+HARMLESS = {"open", "as_", "tenant", "principal", "plugins", "embedder", "close", "aclose"}
 
 
 def verbs(cls: type) -> list[str]:
