@@ -6,6 +6,7 @@ alone; retracted when the item was erased or expired. Never calls `spread`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, select, update
@@ -20,6 +21,7 @@ from collab_layer.graph.derived import Item
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.evidence import Held
 from collab_layer.graph.names import salt
+from collab_layer.graph.present import present
 from collab_layer.graph.tables import deliveries, entities
 from collab_layer.ports.backend import Can, Writes, require
 from collab_layer.types.entity import Entity
@@ -54,12 +56,11 @@ async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
             gone = await tools.in_thread(_retracting, tools, tenant, name)
             if gone:
                 await backend.retract(gone)
-                await tools.in_thread(_forget, tools, tenant, name, gone)
-            updates, withheld = await tools.in_thread(_pending, tools, tenant, name)
+                more += await tools.in_thread(_forget, tools, tenant, name, gone)
+            found, withheld = await tools.in_thread(_pending, tools, tenant, name)
             await tools.in_thread(_forget, tools, tenant, name, withheld)
-            receipts = await backend.write(updates) if updates else []
-            native = {receipt.key: receipt.native_id for receipt in receipts}
-            await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
+            updates = await tools.in_thread(_take, tools, tenant, name, found)
+            await _write(tools, tenant, name, backend, updates)
             ends = [micros(update.expires) for update in updates if update.expires is not None]
             tools.lapsing.sent(tenant, name, min(ends, default=FOREVER))
             for owner in dict.fromkeys(update.owner for update in updates):
@@ -69,18 +70,27 @@ async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
             if not error.retryable:
                 await tools.in_thread(_failed, tools, tenant, name)
             raise
-        settled += len(gone) + len(updates) + more
+        settled += len(updates) + more
     return settled
 
 
+async def _write(tools: Tools, tenant: str, name: str, backend: Writes, updates: Sequence[Update]) -> None:
+    ids = [update.id for update in updates]
+    try:
+        receipts = await backend.write(updates) if updates else []
+    except BaseException:
+        await asyncio.shield(tools.in_thread(_let_go, tools, tenant, name, ids))
+        raise
+    native = {receipt.key: receipt.native_id for receipt in receipts}
+    await tools.in_thread(_settle, tools, tenant, name, ids, native)
+
+
 def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
+    """What is to be taken back, and is not on its way."""
     d = deliveries.c
     with tools.store.database.read() as connection:
-        return list(
-            connection.execute(
-                select(d.item).where(d.tenant == tenant, d.backend == backend, d.state == "retracting").limit(BATCH)
-            ).scalars()
-        )
+        here = (d.tenant == tenant) & (d.backend == backend) & (d.state == "retracting") & (d.held <= present())
+        return list(connection.execute(select(d.item).where(here).limit(BATCH)).scalars())
 
 
 def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], list[str]]:
@@ -109,6 +119,39 @@ def _pending(tools: Tools, tenant: str, backend: str) -> tuple[list[Update], lis
                 out += [_update(item, names, sources, span, now)] if sources else []
         sent = {update.id for update in out}
         return out, [id_ for id_ in ids if id_ not in sent]
+
+
+def _take(tools: Tools, tenant: str, backend: str, updates: Sequence[Update]) -> list[Update]:
+    """Note that these are on their way, for a lease; those that were taken back meanwhile are left out.
+
+    If the process dies before the store has told, nobody knows whether it has the copy, or will: it is taken back only
+    when the lease is over.
+    """
+    if not updates:
+        return []
+    d = deliveries.c
+    with tools.store.database.write() as connection:
+        mine = (d.tenant == tenant) & (d.backend == backend) & (d.state == "pending")
+        here = mine & d.item.in_([update.id for update in updates])
+        until = update(deliveries).where(here).values(held=present() + tools.lease).returning(d.item)
+        taken = set(connection.execute(until).scalars())
+    return [update for update in updates if update.id in taken]
+
+
+def _let_go(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:
+    """Note that these are on their way no more."""
+    d = deliveries.c
+    with tools.store.database.write() as connection:
+        here = (d.tenant == tenant) & (d.backend == backend) & d.item.in_(list(ids))
+        connection.execute(update(deliveries).where(here).values(held=0))
+
+
+def on_their_way(tools: Tools, tenant: str) -> bool:
+    """Whether items that are to be taken back may still reach a store, since whoever sends them has not told."""
+    d = deliveries.c
+    with tools.store.database.read() as connection:
+        some = select(d.item).where(d.tenant == tenant, d.state == "retracting", d.held > present()).limit(1)
+        return connection.execute(some).first() is not None
 
 
 def _names(connection: Connection, tenant: str, items: Iterable[Item]) -> dict[int, Entity]:
@@ -169,6 +212,8 @@ def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native:
             .values(state="delivered", native_id=bindparam("native"), at=tools.now()),
             [{"key": key, "native": native.get(key)} for key in ids],
         )
+        here = (d.tenant == tenant) & (d.backend == backend) & d.item.in_(ids)
+        connection.execute(update(deliveries).where(here).values(held=0))
         # Erased between writing and now: the state is `retracting` and stays so.
         # Another deliverer may even have taken the row away: then it is put back, to be retracted.
         missing = sorted(set(ids) - set(derived.get(connection, tenant, ids)))
@@ -176,13 +221,16 @@ def _settle(tools: Tools, tenant: str, backend: str, ids: Sequence[str], native:
         upsert(connection, deliveries, [{**base, "item": id_} for id_ in missing], update=("state",))
 
 
-def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:
+def _forget(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> int:
+    """Remove what is in the store no more, but for what may still be on its way there; how many were."""
     if not ids:
-        return
+        return 0
     d = deliveries.c
     with tools.store.database.write() as connection:
-        connection.execute(delete(deliveries).where(d.tenant == tenant, d.backend == backend, d.item.in_(list(ids))))
-        derived.forget_lineage(connection, tenant, ids)
+        here = (d.tenant == tenant) & (d.backend == backend) & d.item.in_(list(ids)) & (d.held <= present())
+        gone = list(connection.execute(delete(deliveries).where(here).returning(d.item)).scalars())
+        derived.forget_lineage(connection, tenant, gone)
+    return len(gone)
 
 
 def _failed(tools: Tools, tenant: str, backend: str) -> None:

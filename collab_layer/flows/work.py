@@ -26,7 +26,7 @@ from collab_layer.errors import (
     StoreUnavailableError,
 )
 from collab_layer.flows import attest, consider, passing, scrub, sources
-from collab_layer.flows.deliver import deliver
+from collab_layer.flows.deliver import deliver, on_their_way
 from collab_layer.flows.learning import Learning
 from collab_layer.flows.nightly import Nightly
 from collab_layer.flows.rounds import Rounds
@@ -142,9 +142,13 @@ async def drain(tools: Tools, tenant: str) -> int:
             break
     while await tools.in_thread(_fold, tools, tenant, FOLD_IDLE):
         pass
-    whole = True
-    while await _deliver(tools, tenant, whole=whole):
-        whole = False
+    whole, waits = True, True
+    while waits:
+        waits = await tools.in_thread(on_their_way, tools, tenant)  # before it is looked: a lease may end in between
+        while await _deliver(tools, tenant, whole=whole):
+            whole = False
+        if waits:
+            await asyncio.sleep(0.02)
     await sources.erase(tools, tenant)
     await tools.in_thread(look_back, tools, tenant)
     await tools.in_thread(scrub.scrub, tools)

@@ -14,8 +14,8 @@ from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph.engine import Database
 from collab_layer.graph.tables import metadata
 
-HEAD = "0013"
-KNOWN = ("0001", "0002", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+HEAD = "0014"
+KNOWN = ("0001", "0002", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014")
 _ROWS = 1_000_000
 _LOCK = 0x636F6C6C6162  # one opener at a time on PostgreSQL
 

@@ -262,6 +262,7 @@ deliveries = _table(
     Column("native_id", Text),
     Column("attempts", Integer, nullable=False),
     Column("at", BigInteger, nullable=False),
+    Column("held", BigInteger, nullable=False, server_default="0"),  # until when it may be on its way to the store
     Index("ix_deliveries_state", "tenant", "state"),
 )
 
