@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from collab_layer.bench import metrics
+from collab_layer.bench.options import Options
 from collab_layer.bench.phases import Clock, Phases
 from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
-from collab_layer.bench.tasks import Options
 from collab_layer.config import Settings
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.testing import InMemoryBackend

@@ -19,12 +19,12 @@ import numpy as np
 from collab_layer.bench import metrics
 from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import Costs, entered
+from collab_layer.bench.options import Options
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report, Row
 from collab_layer.bench.store_names import alone_of
 from collab_layer.bench.stores import EVERYONE, THREAD, Item, Opens
-from collab_layer.bench.tasks import Options
 from collab_layer.bench.threads_data import Post, ThreadSet, load_threads
 from collab_layer.errors import DataSetError
 from collab_layer.plugins.manager import DEFAULT_EMBEDDER

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 
 from collab_layer.bench.layer_store import LayerStore
 from collab_layer.bench.metered import entered
+from collab_layer.bench.options import Options
 from collab_layer.bench.phases import Phases
 from collab_layer.bench.progress import Progress
 from collab_layer.bench.report import Report
 from collab_layer.bench.stores import ENDED, EVERYONE, PRIVATE, Opens, Store
-from collab_layer.bench.tasks import Options
 from collab_layer.bench.tickets_data import Ticket, TicketSet, load_tickets
 from collab_layer.bench.tickets_rows import MAIN, Heard, budgets_of, rows_of
 from collab_layer.bench.tickets_scores import figures, labels_of

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import pytest
 
 from collab_layer.bench import shapes, staleness
-from collab_layer.bench.tasks import Options, named, tasks
+from collab_layer.bench.options import Options
+from collab_layer.bench.tasks import named, tasks
 from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.types.facet import CollabMemory

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from collab_layer.bench import threads
+from collab_layer.bench.options import Options
 from collab_layer.bench.stores import Item
-from collab_layer.bench.tasks import Options
 from collab_layer.bench.threads_data import load_threads
 from collab_layer.errors import DataSetError
 

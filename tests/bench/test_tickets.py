@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from collab_layer.bench import tickets
+from collab_layer.bench.options import Options
 from collab_layer.bench.stores import Item
-from collab_layer.bench.tasks import Options
 from collab_layer.bench.tickets_data import ARCHIVE, CUSTOM, load_tickets
 from collab_layer.bench.tickets_scores import FIGURES, average_precision, figures, labels_of
 from collab_layer.bench.tickets_split import FOLDS, LAYOUTS, OWNERS, Record, deal

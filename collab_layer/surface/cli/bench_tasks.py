@@ -47,8 +47,9 @@ def tasks(
 ) -> None:
     """Tickets, threads and the like: what sharing is worth where memory is text."""
     from collab_layer.bench import embedders
+    from collab_layer.bench.options import Options
     from collab_layer.bench.store_names import named_stores
-    from collab_layer.bench.tasks import Options, named
+    from collab_layer.bench.tasks import named
     from collab_layer.bench.tasks import tasks as every
 
     if name is None:
