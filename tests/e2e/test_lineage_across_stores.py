@@ -113,6 +113,7 @@ def test_the_log_says_who_received_it_and_through_what(told):
 
 def test_it_is_drawn_as_text_and_printed_as_json(told, capsys):
     layer, merged, _, _ = told
+    assert layer.injections(READER), "what waits to be logged is written before it is looked at"
     assert main(["--url", layer.url, "explain", merged.id]) == 0
     drawn = " ".join(capsys.readouterr().out.split())
     assert all(f"({teller}," in drawn for teller in TELLERS)
