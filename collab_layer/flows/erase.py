@@ -26,6 +26,7 @@ from collab_layer.graph.erasing import (
     foreign_gone,
     influence_gone,
     interactions_gone,
+    name_gone,
 )
 from collab_layer.graph.ids import next_id, number_of
 from collab_layer.graph.tables import cards, interactions, removals
@@ -161,7 +162,11 @@ def _remove(
         entity = Entity.parse(what)
         id_ = names.find(connection, tenant, [str(entity)]).get(str(entity))
         if id_ is None:
-            raise UnknownIdError(text)
+            if scope.principal in (None, entity):
+                name_gone(connection, tenant, str(entity), removed)
+            if not removed.rows:
+                raise UnknownIdError(text)
+            return
         _own(connection, scope, [id_], text)
         entity_gone(connection, adjacency, tenant, id_, removed, now)
     elif text.startswith("i") and number is not None and (actors := _actors(connection, tenant, [number])):

@@ -198,18 +198,27 @@ def entity_gone(connection: Connection, adjacent: Adjacency, tenant: str, id_: i
     name = connection.execute(
         select(entities.c.name).where(entities.c.tenant == tenant, entities.c.id == id_)
     ).scalar_one()
-    removed.name("entities", [name])
-    removed.add("tokens", access.drop(connection, tenant, name))
-    limits.drop(connection, tenant, name)
-    notices_gone(connection, tenant, notices.meant_for(connection, tenant, name), removed)
-    connection.execute(delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name))
-    connection.execute(delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name))
+    name_gone(connection, tenant, name, removed)
     connection.execute(delete(audit).where(audit.c.tenant == tenant, audit.c.principal == id_))
     connection.execute(delete(removals).where(removals.c.tenant == tenant, removals.c.owner == id_))
     aliases.drop(connection, tenant, id_)
-    foreign_gone(connection, tenant, foreign.naming(connection, tenant, name), removed)
     connection.execute(delete(entities).where(entities.c.tenant == tenant, entities.c.id == id_))
     removed.add("entities", 1 + _orphans(connection, tenant, around))
+
+
+def name_gone(connection: Connection, tenant: str, name: str, removed: Removed) -> None:
+    """Remove what names an entity, which may never have been seen itself: others grant to it and publish for it."""
+    removed.name("entities", [name])
+    removed.add("tokens", access.drop(connection, tenant, name))
+    removed.add("limits", limits.drop(connection, tenant, name))
+    notices_gone(connection, tenant, notices.meant_for(connection, tenant, name), removed)
+    removed.add("cursors", connection.execute(
+        delete(cursors).where(cursors.c.tenant == tenant, cursors.c.owner == name)
+    ).rowcount)  # fmt: skip
+    removed.add("grants", connection.execute(
+        delete(grants).where(grants.c.tenant == tenant, grants.c.audience == name)
+    ).rowcount)  # fmt: skip
+    foreign_gone(connection, tenant, foreign.naming(connection, tenant, name), removed)
 
 
 def foreign_gone(connection: Connection, tenant: str, ids: Sequence[str], removed: Removed) -> None:

@@ -44,9 +44,9 @@ def put(connection: Connection, tenant: str, limit: Limit, now: int) -> None:
         upsert(connection, limits, [row])
 
 
-def drop(connection: Connection, tenant: str, team: str) -> None:
-    """A team that is erased has no limits."""
-    connection.execute(delete(limits).where(limits.c.tenant == tenant, limits.c.team == team))
+def drop(connection: Connection, tenant: str, team: str) -> int:
+    """A team that is erased has no limits; how many it had."""
+    return connection.execute(delete(limits).where(limits.c.tenant == tenant, limits.c.team == team)).rowcount
 
 
 def _members(connection: Connection, tenant: str, teams: list[str], now: int) -> dict[str, set[int]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import select
 
 from collab_layer.config import Settings
+from collab_layer.errors import UnknownIdError
 from collab_layer.graph.tables import derived
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.clock import FixedClock
+from collab_layer.testing.memory import InMemoryBackend
 from collab_layer.types.scope import Sharing
 
 NAME = "zanzibar-quokka"
@@ -58,3 +61,24 @@ def test_a_trace_without_the_name_still_keeps_one_owners_part_from_being_told(tm
         layer.forget("user:e")
         clock.advance(days=30)
         assert not _published(layer)
+
+
+@pytest.mark.parametrize("source", [False, True])
+def test_who_was_only_named_by_others_is_forgotten_too(tmp_path: Path, source: bool) -> None:
+    """Nobody ever saw it, but others granted to it and published for it."""
+    never, others = f"user:{NAME}", InMemoryBackend()
+    with _open(str(tmp_path / "g.db"), FixedClock()) as layer:
+        layer.attach(others)
+        layer.observe("user:a", "item:1", verb="liked")
+        layer.grant("user:a", never, "records")
+        layer.publish("user:a", "No deployments on Friday", never)
+        with pytest.raises(UnknownIdError):
+            layer.as_("user:a").forget(never)
+        receipt = layer.forget(never, source=source)
+        assert receipt.status == "complete"
+        assert receipt.removed["grants"] == 1
+        left = [file.name for file in tmp_path.iterdir() if NAME.encode() in file.read_bytes()]
+        assert left == []
+        assert all(one.to != never for one in layer.grants())
+        with pytest.raises(UnknownIdError):
+            layer.forget(never)
