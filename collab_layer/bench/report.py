@@ -7,6 +7,7 @@ import operator
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from collab_layer.bench.metrics import Interval
@@ -103,13 +104,21 @@ class Report:
 
 
 def peak_rss_mb() -> float:
-    """The most memory this process held so far, in MB of 2**20 bytes; NaN on Windows, which does not say."""
+    """The most memory this process held so far, in MB of 2**20 bytes; NaN on Windows, which does not say.
+
+    Linux hands the figure of `getrusage` on to a program that a process starts, whose own may be far
+    less: there it is read from `/proc`.
+    """
     if sys.platform == "win32":
         return math.nan
     import resource
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 2**10
+    except (OSError, StopIteration):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _plain(value: Any) -> Any:

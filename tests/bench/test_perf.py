@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from collab_layer.bench.perf.compare import changes
 from collab_layer.bench.perf.contestants import Dicts
 from collab_layer.bench.perf.graphs import generate
 from collab_layer.bench.perf.run import Plan, measure
-from collab_layer.bench.report import Row
+from collab_layer.bench.report import Row, peak_rss_mb
 from collab_layer.errors import InputError
 from collab_layer.sync import CollabLayer
 
@@ -129,3 +131,11 @@ def test_two_processes_that_wait_for_a_model_are_faster_than_one(tmp_path):
     assert [row.name.rpartition(".")[2] for row in rows] == ["jobs_per_s", "jobs_per_s", "ratio"]
     assert rows[-1].value > 1.2
     assert rows[-1].ok is None, "SQLite has one writer: no bar"
+
+
+def test_the_memory_of_a_process_is_its_own_and_not_that_of_who_started_it():
+    held = bytearray(b"x") * (200 * 2**20)
+    code = "from collab_layer.bench.report import peak_rss_mb; print(peak_rss_mb())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(held) / 2**20 < peak_rss_mb()
+    assert float(done.stdout) < peak_rss_mb() - 50
