@@ -147,11 +147,14 @@ def _let_go(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None
 
 
 def on_their_way(tools: Tools, tenant: str) -> bool:
-    """Whether items that are to be taken back may still reach a store, since whoever sends them has not told."""
+    """Whether items to be taken back may still reach a store of ours, since whoever sends them has not told."""
+    ours = [name for name in tools.delivered_to(tenant) if (tenant, name) in tools.backends]
+    if not ours:
+        return False
     d = deliveries.c
     with tools.store.database.read() as connection:
-        some = select(d.item).where(d.tenant == tenant, d.state == "retracting", d.held > present()).limit(1)
-        return connection.execute(some).first() is not None
+        here = (d.tenant == tenant) & d.backend.in_(ours) & (d.state == "retracting") & (d.held > present())
+        return connection.execute(select(d.item).where(here).limit(1)).first() is not None
 
 
 def _names(connection: Connection, tenant: str, items: Iterable[Item]) -> dict[int, Entity]:

@@ -82,3 +82,12 @@ def test_who_was_only_named_by_others_is_forgotten_too(tmp_path: Path, source: b
         assert all(one.to != never for one in layer.grants())
         with pytest.raises(UnknownIdError):
             layer.forget(never)
+
+
+def test_who_was_only_named_by_others_may_have_its_name_forgotten(tmp_path: Path) -> None:
+    never = f"user:{NAME}"
+    with _open(str(tmp_path / "g.db"), FixedClock()) as layer:
+        layer.observe("user:a", "item:1", verb="liked")
+        layer.grant("user:a", never, "records")
+        assert layer.as_(never).forget(never).removed["grants"] == 1
+        assert all(one.to != never for one in layer.grants())
