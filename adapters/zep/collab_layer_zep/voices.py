@@ -47,12 +47,11 @@ class Voices:
         """The facts that rest on nobody's words but the owner's."""
         if owner.kind != USER:
             return list(rows)
-        await self._hear(graph, [one for row in rows for one in _episodes(row)])
-        names = {name for row in rows for one in _episodes(row) if (name := self._said.get(one))}
-        strangers = {name for name in names if not await self._is(owner, name)}
+        said = await self._heard(graph, [one for row in rows for one in _episodes(row)])
+        strangers = {name for name in said.values() if name and not await self._is(owner, name)}
         kept: list[Json] = []
         for row in rows:
-            if strangers.isdisjoint(self._said.get(one) or "" for one in _episodes(row)):
+            if strangers.isdisjoint(said[one] or "" for one in _episodes(row)):
                 kept.append(row)
             else:
                 self._leave_out(owner, str(row["uuid"]))
@@ -72,16 +71,22 @@ class Voices:
         known = self.of(name)
         return known == owner if known is not None else name.strip().casefold() in await self._places.names(owner)
 
-    async def _hear(self, graph: str, episodes: Iterable[str]) -> None:
-        missing = [one for one in dict.fromkeys(episodes) if one not in self._said]
+    async def _heard(self, graph: str, episodes: Iterable[str]) -> dict[str, str | None]:
+        """Who said each episode, by name; kept only once Zep has answered, so that an outage makes nobody the owner."""
+        wanted = list(dict.fromkeys(episodes))
+        said = {one: self._said[one] for one in wanted if one in self._said}
+        missing = [one for one in wanted if one not in said]
         if len(self._said) + len(missing) > MAX_KEPT:
             self._said.clear()
         for start in range(0, len(missing), AT_ONCE):
             part = missing[start : start + AT_ONCE]
-            self._said.update(dict.fromkeys(part))
+            heard: dict[str, str | None] = dict.fromkeys(part)
             async for row in self._api.episodes(graph, part):
                 if row.get("role") == SPEAKS and row.get("role_name"):
-                    self._said[str(row["uuid"])] = str(row["role_name"])
+                    heard[str(row["uuid"])] = str(row["role_name"])
+            said |= heard
+            self._said |= heard
+        return said
 
     def _leave_out(self, owner: Entity, fact: str) -> None:
         if owner not in self.left_out:

@@ -8,6 +8,7 @@ from zep_cloud import AddMessage, AsyncZep
 
 from collab_layer import AsyncCollabLayer, Entity
 from collab_layer.config import Settings
+from collab_layer.errors import BackendError
 
 ANN, BEN, CARL = (Entity("user", name) for name in ("ann", "ben", "carl"))
 OKTA = "The Okta certificate was rotated and the login loops"
@@ -159,3 +160,24 @@ def test_a_speaker_that_is_no_entity_is_refused(zep):
 
     with pytest.raises(InputError):
         ZepBackend(zep, speakers={"Ben": "no entity"})
+
+
+@pytest.mark.parametrize("status", [400, 403, 500])
+def test_an_outage_while_speakers_are_asked_for_makes_nobody_the_owner_of_their_words(told, server, store, status):
+    made = store()
+    server.fail_next(*[status] * 5, on="episode.list")
+    with pytest.raises(BackendError):
+        texts(made, ANN)
+    server._failures.clear()
+    assert texts(made, ANN) == OWN
+
+
+def test_nor_does_forgetting_who_spoke(told, store, monkeypatch):
+    from collab_layer_zep import voices
+
+    made = store()
+    assert texts(made, ANN) == OWN
+    monkeypatch.setattr(voices, "MAX_KEPT", 2)
+    made.voices._said.popitem()
+    assert texts(made, ANN) == OWN
+    assert texts(made, ANN) == OWN
