@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -209,16 +211,22 @@ def upsert(connection: Connection, table: Any, rows: list[dict[str, Any]], *, up
     """
     if not rows:
         return 0
-    if connection.dialect.name != "sqlite" and len(rows) >= bulk.LEAST:
+    if connection.dialect.name == "sqlite":
+        return _run(connection, _upsert("sqlite", table, update), rows)
+    if len(rows) >= bulk.LEAST:
         return bulk.upsert(connection, table, rows, update)
     return connection.execute(_upsert(connection.dialect.name, table, update), rows).rowcount
 
 
 def insert(connection: Connection, table: Any, rows: list[dict[str, Any]]) -> None:
     """Insert rows, which all name the same columns."""
-    if connection.dialect.name != "sqlite" and len(rows) >= bulk.LEAST:
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        _run(connection, _insert(table), rows)
+    elif len(rows) >= bulk.LEAST:
         bulk.insert(connection, table, rows)
-    elif rows:
+    else:
         connection.execute(_insert(table), rows)
 
 
@@ -229,16 +237,33 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Any, list[dict[str,
         bulk.insert_all(connection, parts)
         return
     for table, rows in parts:
-        connection.execute(_insert(table), rows)
+        _run(connection, _insert(table), rows)
 
 
 def insert_of(dialect: str, table: Any) -> Any:
     """An insert of the dialect, which knows what to do on a conflict."""
     if dialect == "sqlite":
-        from sqlalchemy.dialects.sqlite import insert as insert_in_dialect
-    else:
-        from sqlalchemy.dialects.postgresql import insert as insert_in_dialect
-    return insert_in_dialect(table)
+        return sqlite.insert(table)
+    from sqlalchemy.dialects.postgresql import insert as insert_in_postgresql
+
+    return insert_in_postgresql(table)
+
+
+def _run(connection: Connection, statement: Any, rows: Sequence[dict[str, Any]]) -> int:
+    """Hand rows to the driver of SQLite as they are: what would prepare each of them takes longer than storing it.
+
+    Returns:
+        Rows inserted or updated.
+    """
+    line, values = _for_sqlite(statement, tuple(rows[0]))
+    return connection.exec_driver_sql(line, list(map(values, rows))).rowcount
+
+
+@lru_cache(maxsize=256)
+def _for_sqlite(statement: Any, names: tuple[str, ...]) -> tuple[str, Callable[[dict[str, Any]], tuple[Any, ...]]]:
+    """An insert as text, and what it takes of a row; no column of ours needs its values made into others."""
+    compiled = statement.compile(dialect=sqlite.dialect(), column_keys=list(names))
+    return str(compiled), itemgetter(*compiled.positiontup)
 
 
 @lru_cache(maxsize=64)
