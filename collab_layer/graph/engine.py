@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
@@ -20,9 +21,16 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    InvalidatePoolError,
+    NoSuchModuleError,
+    OperationalError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from collab_layer.errors import (
     InputError,
@@ -37,6 +45,8 @@ from collab_layer.graph import bulk
 
 BUSY_TIMEOUT_S = 5.0
 CHECKPOINT_WAIT_MS = 500
+TRUSTED_S = 1.0
+"""For how long a connection of which the system reports no end is taken to stand without asking the server."""
 
 
 class Database:
@@ -62,7 +72,9 @@ class Database:
             engine = create_engine(self.url, pool_size=8, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(engine, "connect", self._prepare_sqlite)
             return engine
-        return create_engine(self.url, pool_size=8, max_overflow=32, pool_pre_ping=True)
+        engine = create_engine(self.url, pool_size=8, max_overflow=32)
+        event.listen(engine, "checkout", self._look)
+        return engine
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
@@ -76,6 +88,24 @@ class Database:
             "mmap_size=268435456",
         ):
             connection.execute(f"PRAGMA {pragma}")
+
+    def _look(self, connection: Any, record: ConnectionPoolEntry, proxy: PoolProxiedConnection) -> None:
+        """Exchange a connection that the server has ended, as one that is restarted does (PostgreSQL).
+
+        The end of a connection that was used just now is known here. Of one that lay idle the server is asked, since a
+        machine between, or the server's own, may have forgotten it without a word.
+        """
+        now = time.monotonic()
+        used = record.info.get("used", now)
+        record.info["used"] = now
+        try:
+            if now - used > TRUSTED_S:
+                self.engine.dialect.do_ping(connection)
+            else:
+                connection.pgconn.consume_input()  # reads what was sent unasked: the reason first,
+                connection.pgconn.consume_input()  # then the end. Without either it returns at once
+        except connection.OperationalError as error:
+            raise InvalidatePoolError from error
 
     @contextmanager
     def read(self) -> Generator[Connection]:

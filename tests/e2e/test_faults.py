@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -192,6 +193,25 @@ def test_a_server_that_is_restarted_under_load_costs_nothing_that_was_acknowledg
             worker.kill()
             worker.wait()
     assert graph == alone(2 * each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("idle_s", [0.0, 1.5])
+def test_a_server_that_is_restarted_while_nobody_asks_is_not_noticed(idle_s):
+    with PostgresServer() as server, CollabLayer.open(server.create_database(), settings=BY_HAND) as layer:
+        for number in range(3):
+            layer.observe(compared(3 * number))
+            with ThreadPoolExecutor(4) as pool:  # so that several connections wait in the pool
+                list(pool.map(layer.neighbors, ["user:u0"] * 4))
+            server.stop()
+            time.sleep(idle_s)
+            server.start()
+            layer.observe(compared(3 * number + 1))
+            assert layer.neighbors("user:u0") is not None
+            terminate(server, "test_1")
+            layer.observe(compared(3 * number + 2))
+        layer.drain()
+        assert layer.health().counts["interactions"] == 9
 
 
 @pytest.mark.parametrize("way", ["before", "after"])
