@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from collab_layer.stages.tokens import lower, normal, stem
 
@@ -31,6 +31,8 @@ _TOKEN = re.compile(
 )
 _FILLERS = "a an the just very really please also too so же ведь вот очень просто также тоже"
 _FILLER = frozenset(_FILLERS.split())
+_LONGEST = 64
+"""Characters of a chunk whose words are kept."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -39,12 +41,22 @@ def words(text: str) -> tuple[str, ...]:
 
     A capital A inside the text is a name ("plan A"), not an article.
     """
-    found: list[str] = []
-    for place, token in enumerate(_TOKEN.findall(normal(text))):
-        word = lower(token)
-        if word not in _FILLER or (token == "A" and place):
-            found.append(stem(word) if word[0].isalpha() else word)
-    return tuple(found)
+    plain = normal(text)
+    found = tuple(chain.from_iterable(map(_of, plain.split())))
+    first = _TOKEN.search(plain)
+    return found[1:] if first is not None and first.group() == "A" else found
+
+
+def _of(chunk: str) -> tuple[str, ...]:
+    return _of_chunk(chunk) if len(chunk) <= _LONGEST else _of_chunk.__wrapped__(chunk)
+
+
+@lru_cache(maxsize=1 << 14)
+def _of_chunk(chunk: str) -> tuple[str, ...]:
+    """Words of what stands between two spaces, "A" among them."""
+    low = ((token, lower(token)) for token in _TOKEN.findall(chunk))
+    said = (word for token, word in low if word not in _FILLER or token == "A")
+    return tuple(stem(word) if word[0].isalpha() else word for word in said)
 
 
 def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import log1p
 
 from collab_layer.stages.lessons import shorten
@@ -140,7 +140,7 @@ def _pairs(text: str) -> frozenset[tuple[str, str]]:
 def _sentences(source: int, text: str, per_text: int) -> list[_Sentence]:
     """What may be taken of a text: sentences with two content words, or else the one with most."""
     found: list[_Sentence] = []
-    for place, sentence in enumerate(sentences(text)[:_SENTENCES]):
+    for place, sentence in enumerate(islice(sentences(text), _SENTENCES)):
         short = shorten(sentence, per_text)
         if short:
             found.append(_Sentence(source, place, short, frozenset(terms(short)), estimate_tokens(short)))

@@ -24,6 +24,8 @@ _LATIN = re.compile("[A-Za-z]")
 _LEAD = re.compile(r"^(?:when|if|task|когда|если|задача)\b[:,]?\s+", re.I)
 _WORD = re.compile(r"[^\W_]")
 _READ = 1_500
+_LOOSE = " ,;:—–-"
+"""What no shortened line ends in."""
 
 
 def lesson(
@@ -108,6 +110,11 @@ def shorten(text: str, max_tokens: int) -> str:
         return line
     # Counted in quarters of a token, so that adding a word needs no second count of the whole.
     whole = room = 4 * max_tokens - 4
+    if line.isascii():  # where a word ends is where its quarters end
+        cut = line.rfind(" ", 0, whole + 1)
+        end = line.find(" ", cut + 1) if cut > 0 else -1
+        if cut > 0 and (end if end > 0 else len(line)) - cut <= whole:
+            return f"{line[:cut].rstrip(_LOOSE)}…"
     kept: list[str] = []
     for word in line.split(" "):
         cost = _quarters(word) + bool(kept)
@@ -117,7 +124,7 @@ def shorten(text: str, max_tokens: int) -> str:
             continue
         kept.append(word)
         room -= cost
-    return f"{' '.join(kept).rstrip(' ,;:—–-')}…" if kept else ""
+    return f"{' '.join(kept).rstrip(_LOOSE)}…" if kept else ""
 
 
 def _quarters(word: str) -> int:

@@ -25,24 +25,29 @@ IN_A_NAME = 0.0
 TOGETHER = 5.0
 """The same for two sentences of different records, each of which passes alone."""
 READ = 20_000
-_TELLING = re.compile(
-    r"ignor|disregard|forget|overrid|bypass|discard|neglect|abandon|unlearn|obey|comply|follow|respect|"
-    r"\bset aside|throw|"
-    r"assistant|\bai\b|\bbots?\b|chat-?bot|\bllm|language model|\bgpt|whoever|reader|reads? |reading|"
-    r"prompt|system|hidden|secret|internal|instruct|guideline|directive|restrict|safeguard|orders\b|polic|\brules?\b|"
-    r"henceforth|from (?:now|this|here)|until further|no matter|whenever|asked|asks|(?:each|every|all|"
-    r"any) (?:\w+ )?(?:answ|repl|resp|mess|quest)|"
-    r"pretend|act as|behave|you are|you must|mode\b|developer|admin|operator|limits|silent|never|without|"
-    r"passw|token|credential|\bkeys?\b|cookie|history|memory|https?:|www|@|employees|clients|customers|"
-    r"игнор|забуд|отбрось|отмен|обойди|недействительн|соблюда|выполня|слуша|подчин|"
-    r"ассистент|\bбот|\bии\b|нейросет|языков|чита|пересказыв|промпт|систем|скрыт|секрет|внутренн|инструкц|"
-    r"указани|правил|"
-    r"директив|ограничен|отныне|впредь|с этого|теперь|всегда|никогда|спро|спраш|кажд|люб|вопрос|вместо|"
-    r"притвор|представь|веди себя|режим|администратор|разработчик|оператор|молча|тайно|незаметно|не говори|"
-    r"не сообщай|не упомин|"
-    r"парол|токен|ключ|учетн|истори|памят|сотрудник|пользовател|хозя"
+_LATIN = (
+    "ignor|disregard|forget|overrid|bypass|discard|neglect|abandon|unlearn|obey|comply|follow|respect|throw|"
+    "assistant|language model|whoever|reader|reading|"
+    "prompt|system|hidden|secret|internal|instruct|guideline|directive|restrict|safeguard|polic|"
+    "henceforth|until further|no matter|whenever|asked|asks|"
+    "pretend|act as|behave|you are|you must|developer|admin|operator|limits|silent|never|without|"
+    "passw|token|credential|cookie|history|memory|www|@|employees|clients|customers"
 )
-"""Without one of these no line of ours is an order; looked for first, since all signs take fifteen times as long."""
+_CYRILLIC = (
+    "игнор|забуд|отбрось|отмен|обойди|недействительн|соблюда|выполня|слуша|подчин|"
+    "ассистент|нейросет|языков|чита|пересказыв|промпт|систем|скрыт|секрет|внутренн|инструкц|указани|правил|"
+    "директив|ограничен|отныне|впредь|с этого|теперь|всегда|никогда|спро|спраш|кажд|люб|вопрос|вместо|"
+    "притвор|представь|веди себя|режим|администратор|разработчик|оператор|молча|тайно|незаметно|не говори|"
+    "не сообщай|не упомин|парол|токен|ключ|учетн|истори|памят|сотрудник|пользовател|хозя"
+)
+_LATIN_WORDS, _CYRILLIC_WORDS = _LATIN.split("|"), _CYRILLIC.split("|")
+_FORMS = (
+    re.compile(r"\b(?:set aside|ai\b|bots?\b|llm|gpt|rules?\b|keys?\b|бот|ии\b)"),
+    re.compile(
+        r"chat-?bot|reads? |orders\b|mode\b|https?:|from (?:now|this|here)|"
+        r"(?:each|every|all|any) (?:\w+ )?(?:answ|repl|resp|mess|quest)"
+    ),
+)
 _STOP = re.compile(r"(?<=[.!?…;])\s+")
 """Where a sentence may end that goes on in a small letter."""
 _ORDER = {name: place for place, name in enumerate(SIGNS)}
@@ -93,9 +98,26 @@ def _completes(one: frozenset[str], other: frozenset[str]) -> bool:
 @lru_cache(maxsize=1 << 13)
 def _shown(text: str) -> tuple[frozenset[str], ...]:
     """The signs of each sentence that shows any."""
+    whole = folded(text)
+    if whole.isascii() and not _tells(whole):
+        return ()  # then no sentence tells either, and there are no look-alikes to read otherwise
     pieces = (piece for sentence in sentences(text) for piece in _STOP.split(sentence))
-    telling = (piece for piece in pieces if any(map(_TELLING.search, _readings(piece))))
+    telling = (piece for piece in pieces if any(map(_tells, _readings(piece))))
     return tuple(found for piece in telling if (found := shown_by(piece)))
+
+
+def _tells(plain: str) -> bool:
+    """Whether a folded text has a word without which no line of ours is an order.
+
+    Looked for first, since all signs take many times as long; word by word, which is several times as fast as
+    one expression of all of them.
+    """
+    has = plain.__contains__
+    return (
+        any(map(has, _LATIN_WORDS))
+        or (not plain.isascii() and any(map(has, _CYRILLIC_WORDS)))
+        or any(form.search(plain) for form in _FORMS)
+    )
 
 
 def _readings(sentence: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ Pure. Wording may differ; another number or another ending is no repetition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from collab_layer.stages.alike import words
 
@@ -28,26 +28,40 @@ def repeats_last(lines: Sequence[tuple[str, str | None]]) -> list[int]:
     """
     new: list[int] = []
     repeated: list[int] = []
-    kept: list[tuple[frozenset[str], tuple[str, ...]]] = []
+    kept: list[tuple[int, tuple[str, ...]]] = []
+    bits = _Bits()
     for place, (text, ending) in enumerate(lines[:COMPARED]):
-        mine = frozenset(words(text)), words(ending or "")
-        if any(_repeats(mine, other) for other in kept):
+        mine, end = bits.of(words(text)), words(ending or "")
+        if any(end == other_end and bits.repeat(mine, other) for other, other_end in kept):
             repeated.append(place)
         else:
             new.append(place)
-            kept.append(mine)
+            kept.append((mine, end))
     return [*new, *repeated, *range(min(COMPARED, len(lines)), len(lines))]
 
 
-def _repeats(one: tuple[frozenset[str], tuple[str, ...]], other: tuple[frozenset[str], tuple[str, ...]]) -> bool:
-    (here, end), (there, other_end) = one, other
-    both = len(here) + len(there)
-    if end != other_end or min(len(here), len(there)) < REPEATED * max(len(here), len(there)):
-        return False  # whatever they share, it is too little
-    shared = len(here & there)
-    if shared < REPEATED * (both - shared):
-        return False
-    return not any(word[0].isdigit() for word in here ^ there)
+class _Bits:
+    """Sets of words as bits, since every line is compared with all better ones."""
+
+    def __init__(self) -> None:
+        self._bit: dict[str, int] = {}
+        self._numbers = 0
+
+    def of(self, found: Iterable[str]) -> int:
+        """The bits of some words."""
+        mine = 0
+        for word in found:
+            bit = self._bit.get(word)
+            if bit is None:
+                bit = self._bit[word] = 1 << len(self._bit)
+                self._numbers |= bit if word[0].isdigit() else 0
+            mine |= bit
+        return mine
+
+    def repeat(self, one: int, other: int) -> bool:
+        """Whether two sets share enough and differ in no number."""
+        shared, either = (one & other).bit_count(), (one | other).bit_count()
+        return shared >= REPEATED * either and not (one ^ other) & self._numbers
 
 
 __all__ = ["COMPARED", "REPEATED", "repeats_last"]

@@ -17,6 +17,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from math import exp, isfinite
 
@@ -327,7 +328,13 @@ def _unsaid(names: Sequence[str], text: str) -> list[str]:
     if not left:
         return left
     said = frozenset(terms(text))
-    return [name for name in left if not said.issuperset(terms(_JOINTS.sub(" ", name)))]
+    return [name for name in left if not said >= _apart(name)]
+
+
+@lru_cache(maxsize=1 << 13)
+def _apart(name: str) -> frozenset[str]:
+    """Terms of the words of a name."""
+    return frozenset(terms(_JOINTS.sub(" ", name)))
 
 
 def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:

@@ -13,6 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from itertools import chain, islice
 from typing import Any, cast
 
 MAX_TERMS = 4_000
@@ -30,7 +31,11 @@ _SPLIT = re.compile(r"([._:\-]+)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MARKS = re.compile("[\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufeff]")
 _CYRILLIC = re.compile("[\u0400-\u04ff]")
-_END = re.compile(r"(?:(?<=[.!?…])|(?<=[.!?…][\"'»”)]))\s+(?=[\"'«“(]*[^\Wa-zа-яё_])|\s*\n\s*")
+_END = re.compile(
+    r"\s(?:"  # first of all a space, so that nothing else is looked at between two words
+    r"(?:(?<=[.!?…]\s)|(?<=[.!?…][\"'»”)]\s))\s*(?=[\"'«“(]*[^\Wa-zа-яё_])"
+    r"|(?:(?<=\n)|\s*\n)\s*)"
+)
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
 _SMALL_NUMBER = re.compile(r"v?\d{1,2}")
 
@@ -97,7 +102,6 @@ def lower(text: str) -> str:
     return text.casefold().replace("ё", "е")
 
 
-@lru_cache(maxsize=1 << 16)
 def _of_token(token: str) -> tuple[str, ...]:
     """Terms of one token: its stem, or the whole identifier and the stems of its parts."""
     token = token[:_MAX_TOKEN]
@@ -107,6 +111,16 @@ def _of_token(token: str) -> tuple[str, ...]:
         return () if parts[0] in STOP else (stem(parts[0]),)
     whole = "".join(piece if index % 2 else stem(lower(piece)) for index, piece in enumerate(pieces))
     return (whole, *(stem(part) for part in parts if _says(part)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_chunk(chunk: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(map(_of_token, WORD.findall(chunk))))
+
+
+def _of(chunk: str) -> tuple[str, ...]:
+    """Terms of what stands between two spaces: no term holds a space, and most chunks come again and again."""
+    return _of_chunk(chunk) if len(chunk) <= _MAX_TOKEN else _of_chunk.__wrapped__(chunk)
 
 
 def _says(part: str) -> bool:
@@ -123,19 +137,14 @@ def terms(text: str, *, limit: int = MAX_TERMS) -> list[str]:
         text: Any text; only the first 100,000 characters are read.
         limit: The most terms returned.
     """
-    found: list[str] = []
-    for match in WORD.finditer(normal(text)):
-        found.extend(_of_token(match.group()))
-        if len(found) >= limit:
-            return found[:limit]
-    return found
+    return list(islice(chain.from_iterable(map(_of, normal(text).split())), limit))
 
 
 def says(text: str, enough: int, *, limit: int) -> int:
-    """How many different terms are among the first `limit` of a text; read no further than to `enough` of them."""
+    """How many different terms are among the first `limit` of a text; read hardly further than to `enough` of them."""
     found: set[str] = set()
-    for match in WORD.finditer(normal(text)):
-        mine = _of_token(match.group())[:limit]
+    for chunk in normal(text).split():
+        mine = _of(chunk)[:limit]
         found.update(mine)
         limit -= len(mine)
         if len(found) >= enough or not limit:
@@ -168,16 +177,31 @@ def fold(name: str) -> str:
     return " ".join(fold_word(word) for word, _, _ in words(text)) or lower(text.strip())
 
 
-def sentences(text: str) -> list[str]:
-    """Sentences and lines, stripped, in order; a full stop after an abbreviation does not end one."""
-    found: list[str] = []
-    for piece in _END.split(text[:MAX_CHARS]):
-        piece = piece.strip()
-        if found and piece and _ABBREVIATION.search(found[-1][-6:]):
-            found[-1] = f"{found[-1]} {piece}"
-        elif piece:
-            found.append(piece)
-    return found
+def sentences(text: str) -> Iterator[str]:
+    """Sentences and lines, stripped, in order; a full stop after an abbreviation does not end one.
+
+    Each is looked for when it is asked for.
+    """
+    last = ""
+    for piece in _pieces(text[:MAX_CHARS]):
+        if last.endswith(".") and _ABBREVIATION.search(last[-6:]):
+            last = f"{last} {piece}"
+            continue
+        if last:
+            yield last
+        last = piece
+    if last:
+        yield last
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    for end in _END.finditer(text):
+        if piece := text[start : end.start()].strip():
+            yield piece
+        start = end.end()
+    if piece := text[start:].strip():
+        yield piece
 
 
 @lru_cache(maxsize=1 << 16)

@@ -80,14 +80,14 @@ def test_a_name_is_found_however_it_is_written():
 
 
 def test_sentences_end_at_stops_and_lines_but_not_after_abbreviations():
-    assert sentences("We use e.g. Go. It works! Next\nline v1.2 ok") == [
+    assert list(sentences("We use e.g. Go. It works! Next\nline v1.2 ok")) == [
         "We use e.g. Go.",
         "It works!",
         "Next",
         "line v1.2 ok",
     ]
-    assert sentences("Это т.е. Строка. Ещё одна?") == ["Это т.е. Строка.", "Ещё одна?"]
-    assert sentences(" \n ") == []
+    assert list(sentences("Это т.е. Строка. Ещё одна?")) == ["Это т.е. Строка.", "Ещё одна?"]
+    assert list(sentences(" \n ")) == []
 
 
 def test_keys_of_terms_are_the_same_in_every_process_and_fit_a_signed_column():

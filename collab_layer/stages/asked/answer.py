@@ -143,8 +143,8 @@ def read(reply: BaseModel, question: Question[str]) -> tuple[list[Claim], int]:
 def _sentence(text: str) -> str | None:
     """The first sentence, if all of the text may be shown."""
     whole = clean(schema.without_ids(text), max_tokens=_CLAIM_TOKENS * 4)
-    first = sentences(whole or "")[:1]
-    return clean(first[0], max_tokens=_CLAIM_TOKENS) if first else None
+    first = next(sentences(whole or ""), None)
+    return clean(first, max_tokens=_CLAIM_TOKENS) if first else None
 
 
 def _tellings(fence: Fence, facet: Facet) -> list[list[str]]:
