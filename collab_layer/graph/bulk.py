@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, Integer, LargeBinary, SmallInteger, Table
+
+from collab_layer.graph import lean
 
 LEAST = 4
 """Rows from which one statement is cheaper than one for each."""
@@ -50,15 +53,12 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dic
 
 def _insert_few(connection: Connection, parts: Sequence[tuple[Table, Sequence[dict[str, Any]]]]) -> None:
     """The same without arrays, which cost the server more than they save."""
-    given = {
-        f"{at}_{place}_{name}": value
-        for at, (_, rows) in enumerate(parts)
-        for place, row in enumerate(rows)
-        for name, value in row.items()
-    }
-    if given:
-        shape = tuple((table, tuple(rows[0]), len(rows)) for table, rows in parts)
-        connection.exec_driver_sql(_few_of_all(shape), given)
+    shape = tuple((table, tuple(rows[0]), len(rows)) for table, rows in parts)
+    if shape:
+        placed = [
+            row[name] for (_, names, _), (_, rows) in zip(shape, parts, strict=True) for row in rows for name in names
+        ]
+        lean.run(connection, _few_of_all(shape), placed)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], update: tuple[str, ...]) -> int:
@@ -87,12 +87,12 @@ def _last(rows: Sequence[dict[str, Any]], key: Sequence[str], update: Sequence[s
 
 
 def _run(connection: Connection, table: Table, statement: str, rows: Sequence[dict[str, Any]]) -> int:
-    count = 0
+    touched = 0
     for start in range(0, len(rows), PAGE):
         part = rows[start : start + PAGE]
         given = {name: array(table.columns[name], [row[name] for row in part]) for name in rows[0]}
-        count += connection.exec_driver_sql(statement, given).rowcount
-    return count
+        touched += connection.exec_driver_sql(statement, given).rowcount
+    return touched
 
 
 @lru_cache(maxsize=128)
@@ -116,8 +116,9 @@ def _one_of_all(shape: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
 @lru_cache(maxsize=64)
 def _few_of_all(shape: tuple[tuple[Table, tuple[str, ...], int], ...]) -> str:
     lines: list[str] = []
-    for at, (table, names, count) in enumerate(shape):
-        values = (", ".join(f"%({at}_{place}_{name})s" for name in names) for place in range(count))
+    numbers = count(1)
+    for table, names, size in shape:
+        values = (", ".join(f"${next(numbers)}" for _ in names) for _ in range(size))
         lines.append(f"{_into(table, names)} VALUES {', '.join(f'({row})' for row in values)}")
     return _chained(lines)
 

@@ -73,6 +73,7 @@ class Database:
             event.listen(engine, "connect", self._prepare_sqlite)
             return engine
         engine = create_engine(self.url, pool_size=8, max_overflow=32)
+        event.listen(engine, "connect", self._prepare_postgresql)
         event.listen(engine, "checkout", self._look)
         return engine
 
@@ -88,6 +89,12 @@ class Database:
             "mmap_size=268435456",
         ):
             connection.execute(f"PRAGMA {pragma}")
+
+    def _prepare_postgresql(self, connection: Any, record: ConnectionPoolEntry) -> None:
+        from psycopg.types.numeric import Int8BinaryDumper
+
+        # By their size the driver would tell numbers apart, and prepare a statement anew for every mixture.
+        connection.adapters.register_dumper(int, Int8BinaryDumper)
 
     def _look(self, connection: Any, record: ConnectionPoolEntry, proxy: PoolProxiedConnection) -> None:
         """Exchange a connection that the server has ended, as one that is restarted does (PostgreSQL).

@@ -14,27 +14,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select, text, update
+from sqlalchemy import Connection, Text, bindparam, func, select, update
 
-from collab_layer.graph.among import among, pages
+from collab_layer.graph.among import one_of, pages
 from collab_layer.graph.engine import insert, upsert
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import entities, settings, tenants
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.scope import Sharing
 from collab_layer.types.time import FOREVER
 
-_CHUNK, _FEW = 500, 16
+_CHUNK = 500
 SALT = "salt"
-_NAMED = entities.c.name.in_(bindparam("names", expanding=True))
-_FIND = select(entities.c.name, entities.c.id).where(entities.c.tenant == bindparam("tenant"), _NAMED)
-_KNOWN = _FIND.add_columns(entities.c.since, entities.c.named, entities.c.display)
+_E = entities.c
+_NAMED = select(_E.name, _E.id).where(_E.tenant == bindparam("tenant"), one_of(_E.name, "names"))
+_FIND, _KNOWN = Lean(_NAMED), Lean(_NAMED.add_columns(_E.since, _E.named, _E.display))
 _T = tenants.c
-_STANDS = select(_T.generation, _T.policy, _T.rev).where(_T.tenant == bindparam("tenant"))
-_RAISED = (
+_SEEN = select(_T.generation, _T.policy, _T.rev).where(_T.tenant == bindparam("tenant"))
+_STANDS, _HELD = Lean(_SEEN), Lean(_SEEN.with_for_update())
+_RAISED = Lean(
     update(tenants)
     .where(_T.tenant == bindparam("whose"))
     .values(rev=_T.rev + 1, next_entity=_T.next_entity + bindparam("made"))
     .returning(_T.next_entity, _T.rev)
+)
+_SHARED, _ALONE = (
+    Lean(select(lock(func.hashtext(bindparam("tenant", type_=Text)))))
+    for lock in (func.pg_advisory_xact_lock_shared, func.pg_advisory_xact_lock)
 )
 _SALT = select(settings.c.value).where(settings.c.tenant == bindparam("tenant"), settings.c.name == SALT)
 _LEARNED = select(entities.c.since, entities.c.named).where(
@@ -118,9 +124,8 @@ def find(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str,
     """The ids of those names that are known."""
     wanted = list(dict.fromkeys(names))
     found: dict[str, int] = {}
-    for start in range(0, len(wanted), _CHUNK):
-        rows = connection.execute(_FIND, {"tenant": tenant, "names": wanted[start : start + _CHUNK]})
-        found.update((name, id_) for name, id_ in rows)
+    for part in pages(wanted):
+        found.update(_FIND.rows(connection, {"tenant": tenant, "names": part}))
     return found
 
 
@@ -196,12 +201,8 @@ def learned_since(connection: Connection, tenant: str, rev: int) -> int:
 def _rows(connection: Connection, tenant: str, names: Iterable[str]) -> dict[str, Any]:
     wanted = list(dict.fromkeys(names))
     found: dict[str, Any] = {}
-    if len(wanted) <= _FEW:
-        rows = connection.execute(_KNOWN, {"tenant": tenant, "names": wanted})
-        return {row.name: row for row in rows}
     for part in pages(wanted):
-        mine = (entities.c.tenant == tenant) & among(connection, entities.c.name, part)
-        found.update((row.name, row) for row in connection.execute(select(*_KNOWN.selected_columns).where(mine)))
+        found.update((row.name, row) for row in _KNOWN.rows(connection, {"tenant": tenant, "names": part}))
     return found
 
 
@@ -252,18 +253,15 @@ def lock(connection: Connection, tenant: str) -> int:
 
 def locked(connection: Connection, tenant: str) -> Tenant:
     """The same, and where else the tenant stands."""
-    query = _STANDS
-    if connection.dialect.name != "sqlite":  # there the whole database is ours already
-        query = query.with_for_update()
-    row = connection.execute(query, {"tenant": tenant}).first()
-    return Tenant(0, 0, 0) if row is None else Tenant(*row)
+    query = _STANDS if connection.dialect.name == "sqlite" else _HELD  # there the whole database is ours already
+    rows = query.rows(connection, {"tenant": tenant})
+    return Tenant(*rows[0]) if rows else Tenant(0, 0, 0)
 
 
 def share_with_erasure(connection: Connection, tenant: str, *, erasing: bool = False) -> None:
     """Let writers of new facts run side by side, and an erasure alone (PostgreSQL; SQLite has one writer)."""
     if connection.dialect.name != "sqlite":
-        kind = "" if erasing else "_shared"
-        connection.execute(text(f"SELECT pg_advisory_xact_lock{kind}(hashtext(:tenant))"), {"tenant": tenant})
+        (_ALONE if erasing else _SHARED).run(connection, {"tenant": tenant})
 
 
 def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tuple[int, int]:
@@ -273,8 +271,9 @@ def bump(connection: Connection, tenant: str, *, entities_made: int = 0) -> tupl
         The first reserved entity id, and the new revision.
     """
     given = {"whose": tenant, "made": entities_made}
-    row = connection.execute(_RAISED, given).first()
-    if row is None:
+    rows = _RAISED.rows(connection, given)
+    if not rows:
         ensure(connection, tenant)
-        row = connection.execute(_RAISED, given).one()
+        rows = _RAISED.rows(connection, given)
+    [row] = rows
     return row.next_entity - entities_made, row.rev

@@ -35,6 +35,7 @@ from sqlalchemy import (
 
 from collab_layer.graph.engine import insert_of
 from collab_layer.graph.ids import next_id
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import Tenant, locked
 from collab_layer.graph.present import earlier, present
 from collab_layer.graph.tables import outbox, tenants, work
@@ -79,6 +80,8 @@ _SETTLED = delete(outbox).where(_MINE, _O.interaction.in_(_THESE))
 _GENERATION = select(tenants.c.generation).where(tenants.c.tenant == bindparam("tenant"))
 
 
+_FEW_ROWS = 4
+"""Rows up to which each is handed to the driver by itself."""
 _QUEUED = ("tenant", "entity", "pending", "refresh", "lease_until", "token", "attempts", "parked")
 
 
@@ -112,7 +115,12 @@ def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]])
     """Have (entity, interaction) pairs worked off; an entity's work is one row, which keeps its place in line."""
     counts = Counter(actor for actor, _ in pairs)
     rows = [_row(tenant, actor, pending=count) for actor, count in sorted(counts.items())]
-    connection.execute(_more(connection.dialect.name), rows)
+    more = _more(connection.dialect.name)
+    if len(rows) <= _FEW_ROWS:
+        for row in rows:
+            more.run(connection, row)
+    else:
+        connection.execute(more.statement, rows)
 
 
 def queue_refresh(connection: Connection, tenant: str, owners: Sequence[int]) -> None:
@@ -265,10 +273,10 @@ def _row(tenant: str, entity: int, *, pending: int = 0, refresh: bool = False) -
 
 
 @lru_cache
-def _more(dialect: str) -> Any:
+def _more(dialect: str) -> Lean:
     statement = _put(dialect)
     kept = {"pending": _W.pending + statement.excluded.pending, "due": earlier(_W.due, statement.excluded.due)}
-    return statement.on_conflict_do_update(index_elements=[_W.tenant, _W.entity], set_={**kept, "parked": False})
+    return Lean(statement.on_conflict_do_update(index_elements=[_W.tenant, _W.entity], set_={**kept, "parked": False}))
 
 
 @lru_cache

@@ -19,8 +19,10 @@ from collab_layer.errors import InputError, UnknownIdError
 from collab_layer.graph import latecomers, membership, spans
 from collab_layer.graph import outbox as work
 from collab_layer.graph.adjacency import BACK, Adjacency, Kind
+from collab_layer.graph.among import one_of
 from collab_layer.graph.engine import insert_all
 from collab_layer.graph.ids import interaction_id, next_id, number_of
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import Mention, meet, mention, share_with_erasure
 from collab_layer.graph.tables import edges, interactions, outbox
 from collab_layer.types.entity import Entity
@@ -31,11 +33,9 @@ JOINED, LEFT = "joined", "left"
 """Verbs that make and end membership in a team."""
 _CHUNK = 400
 _I = interactions.c
-_KEYED = select(_I.actor, _I.key, _I.id).where(
-    _I.tenant == bindparam("tenant"), _I.key.in_(bindparam("keys", expanding=True))
-)
-_KEYED_OF_FEW = _KEYED.where(_I.actor.in_(bindparam("actors", expanding=True)))
-_KEYED_OF_MANY = _KEYED.where(_I.actor > 0)  # so that the index on (tenant, actor, key) is not passed over
+_KEYED = select(_I.actor, _I.key, _I.id).where(_I.tenant == bindparam("tenant"), one_of(_I.key, "keys"))
+_KEYED_OF_FEW = Lean(_KEYED.where(one_of(_I.actor, "actors")))
+_KEYED_OF_MANY = Lean(_KEYED.where(_I.actor > 0))  # so that the index on (tenant, actor, key) is not passed over
 
 
 def observe(
@@ -205,8 +205,8 @@ def _known_keys(
     for start in range(0, len(wanted), _CHUNK):
         given: dict[str, Any] = {"tenant": tenant, "keys": wanted[start : start + _CHUNK]}
         if len(names) <= _CHUNK:
-            rows = connection.execute(_KEYED_OF_FEW, {**given, "actors": list(names)})
+            rows = _KEYED_OF_FEW.rows(connection, {**given, "actors": list(names)})
         else:
-            rows = connection.execute(_KEYED_OF_MANY, given)
+            rows = _KEYED_OF_MANY.rows(connection, given)
         known.update({(names[actor], key): number for actor, key, number in rows if actor in names})
     return known
