@@ -16,11 +16,27 @@ from sqlalchemy import ARRAY, ColumnElement, Connection, Dialect, Text, any_, bi
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+
+from collab_layer.graph.bulk import array, type_name
 
 T = TypeVar("T")
 PAGE = 20_000
 """Values that one statement is given at most."""
+
+
+class _Written(UserDefinedType[Any]):
+    """An array in the database, and its text here: the driver would look at each value several times."""
+
+    cache_ok = True
+    render_bind_cast = True
+
+    def __init__(self, of: type[TypeEngine[Any]]) -> None:
+        self.of = of
+
+    def get_col_spec(self, **options: Any) -> str:
+        """As PostgreSQL calls it."""
+        return f"{type_name(self.of())}[]"
 
 
 class _Listed(TypeDecorator[Any]):
@@ -34,10 +50,10 @@ class _Listed(TypeDecorator[Any]):
         self.of = of
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(Text() if dialect.name == "sqlite" else ARRAY(self.of))
+        return Text() if dialect.name == "sqlite" else _Written(self.of)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return json.dumps(list(value)) if dialect.name == "sqlite" else list(value)
+        return json.dumps(list(value)) if dialect.name == "sqlite" else array(self.of(), value)
 
 
 class _OneOf(FunctionElement[bool]):

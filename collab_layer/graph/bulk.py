@@ -7,12 +7,12 @@ Never: for SQLite, where a statement is no round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Connection, Float, Integer, LargeBinary, SmallInteger, Table
+from sqlalchemy import BigInteger, Boolean, Connection, Float, Integer, LargeBinary, SmallInteger, Table
 
 from collab_layer.graph import lean
 
@@ -47,7 +47,7 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Table, Sequence[dic
     elif small:
         given: dict[str, str] = {}
         for at, (table, rows) in enumerate(small):
-            given |= {f"{at}_{name}": array(table.columns[name], [row[name] for row in rows]) for name in rows[0]}
+            given |= {f"{at}_{name}": array(table.columns[name].type, [row[name] for row in rows]) for name in rows[0]}
         connection.exec_driver_sql(_one_of_all(tuple((table, tuple(rows[0])) for table, rows in small)), given)
 
 
@@ -72,9 +72,14 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     return _run(connection, table, _statement(table, tuple(rows[0]), update), rows)
 
 
-def array(column: Column[Any], values: Sequence[Any]) -> str:
-    """A column's values as PostgreSQL reads an array; the driver looks at each one several times."""
-    return "{" + ",".join(map(_written(column.type), values)) + "}"
+def array(kind: Any, values: Iterable[Any]) -> str:
+    """Values of one type as PostgreSQL reads an array; the driver looks at each one several times."""
+    return "{" + ",".join(map(_written(kind), values)) + "}"
+
+
+def type_name(kind: Any) -> str:
+    """What PostgreSQL calls a type as an array's values are sent."""
+    return next((name for one, name in _TYPES if isinstance(kind, one)), "text")
 
 
 def _last(rows: Sequence[dict[str, Any]], key: Sequence[str], update: Sequence[str]) -> list[dict[str, Any]]:
@@ -90,7 +95,7 @@ def _run(connection: Connection, table: Table, statement: str, rows: Sequence[di
     touched = 0
     for start in range(0, len(rows), PAGE):
         part = rows[start : start + PAGE]
-        given = {name: array(table.columns[name], [row[name] for row in part]) for name in rows[0]}
+        given = {name: array(table.columns[name].type, [row[name] for row in part]) for name in rows[0]}
         touched += connection.exec_driver_sql(statement, given).rowcount
     return touched
 
@@ -134,7 +139,7 @@ def _into(table: Table, names: Sequence[str]) -> str:
 
 
 def _line(table: Table, names: Sequence[str], prefix: str = "") -> str:
-    given = ", ".join(f"%({prefix}{name})s::{_type(table.columns[name])}[]" for name in names)
+    given = ", ".join(f"%({prefix}{name})s::{type_name(table.columns[name].type)}[]" for name in names)
     return f"{_into(table, names)} SELECT * FROM unnest({given})"
 
 
@@ -150,8 +155,4 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _type(column: Column[Any]) -> str:
-    return next((name for kind, name in _TYPES if isinstance(column.type, kind)), "text")
-
-
-__all__ = ["LEAST", "insert", "insert_all", "upsert"]
+__all__ = ["LEAST", "array", "insert", "insert_all", "type_name", "upsert"]
