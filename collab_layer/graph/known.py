@@ -10,10 +10,11 @@ which it was told.
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from collab_layer.stages.link import Headed
 from collab_layer.stages.tokens import fold
 from collab_layer.types.entity import OWNER_KINDS, Entity
 from collab_layer.types.time import FOREVER
@@ -37,27 +38,40 @@ class _Held(NamedTuple):
     entity: Entity
 
 
-class Names(dict[str, Entity]):
-    """Folded names; how many begin with each word."""
+class Names(dict[str, Entity], Headed):
+    """Folded names; how many begin with each word, by how many words they have."""
 
     def __init__(self, given: Names | None = None) -> None:
         super().__init__(given or {})
-        self.heads: Counter[str] = Counter() if given is None else given.heads.copy()
+        self._counts: Counter[tuple[str, int]] = Counter() if given is None else given._counts.copy()
+        self._sizes: dict[str, tuple[int, ...]] = {} if given is None else given._sizes.copy()
+
+    def sizes(self, head: str) -> Sequence[int]:
+        """How many words the names with this first word have, the most first."""
+        return self._sizes.get(head, ())
 
     def __setitem__(self, key: str, entity: Entity) -> None:
         if key not in self:
-            self.heads[_head(key)] += 1
+            head, size = shape = _shape(key)
+            self._counts[shape] += 1
+            if self._counts[shape] == 1:
+                self._sizes[head] = tuple(sorted((*self._sizes.get(head, ()), size), reverse=True))
         super().__setitem__(key, entity)
 
     def __delitem__(self, key: str) -> None:
         super().__delitem__(key)
-        self.heads[_head(key)] -= 1
-        if not self.heads[_head(key)]:
-            del self.heads[_head(key)]
+        head, size = shape = _shape(key)
+        self._counts[shape] -= 1
+        if not self._counts[shape]:
+            del self._counts[shape]
+            self._sizes[head] = tuple(one for one in self._sizes[head] if one != size)
+            if not self._sizes[head]:
+                del self._sizes[head]
 
 
-def _head(key: str) -> str:
-    return key.partition(" ")[0]
+def _shape(key: str) -> tuple[str, int]:
+    """The first word, and how many there are."""
+    return key.partition(" ")[0], key.count(" ") + 1
 
 
 class Known:
@@ -67,8 +81,8 @@ class Known:
         self.all = Names()
         """Whatever is known, the moment left aside."""
         self._held: dict[str, list[_Held]] = {}
-        self._first: dict[str, tuple[int, str]] = {}
-        self._newest = 0
+        self._told: dict[str, tuple[int, str, int]] = {}
+        self._oldest, self._newest = FOREVER, 0
         self._changes = 0
         self._copy = 0, Names()
 
@@ -81,6 +95,8 @@ class Known:
 
     def put(self, name: str, display: str, since: int, named: int) -> None:
         """Take in an entity, or what has changed of it."""
+        if self._told.get(name) == (since, display, named):
+            return
         self._drop(name)
         kind = name.partition(":")[0]
         if kind in OWNER_KINDS or len(display) < MIN_NAME or since >= FOREVER:
@@ -90,14 +106,16 @@ class Known:
         held = self._held.setdefault(key, [])
         held.append(one)
         held.sort()
-        self._first[name] = since, display
+        self._told[name] = since, display, named
+        self._oldest = min(self._oldest, one.usable)
         self._newest = max(self._newest, one.usable)
         self.all[key] = held[0].entity
         self._changes += 1
 
     def first(self, name: str) -> tuple[int, str] | None:
         """Since when a thing is known, and how it is displayed; None for what is no name."""
-        return self._first.get(name)
+        told = self._told.get(name)
+        return None if told is None else told[:2]
 
     def said_at(self, at: int, beside: Known | None = None) -> Mapping[str, Entity]:
         """What a text that was said at a moment may mean.
@@ -106,8 +124,12 @@ class Known:
             at: The moment.
             beside: More names, not taken in yet.
         """
-        if at >= self._newest and beside is None:
+        if beside is not None and at < beside._oldest:
+            beside = None
+        if beside is None and at >= self._newest:
             return self.all
+        if beside is None and at < self._oldest:
+            return _NONE
         return _At((self,) if beside is None else (self, beside), at, in_text=True)
 
     def by(self, at: int) -> Mapping[str, Entity]:
@@ -115,7 +137,7 @@ class Known:
         return _At((self,), at, in_text=False)
 
     def _drop(self, name: str) -> None:
-        before = self._first.pop(name, None)
+        before = self._told.pop(name, None)
         if before is None:
             return
         key = fold(before[1])
@@ -127,13 +149,21 @@ class Known:
         self._changes += 1
 
 
-class _At(Mapping[str, Entity]):
+_NONE = Names()
+
+
+class _At(Mapping[str, Entity], Headed):
     """The names of a moment, looked up when asked for."""
 
     def __init__(self, known: Sequence[Known], at: int, *, in_text: bool) -> None:
         self._held = [one._held for one in known]  # pyright: ignore[reportPrivateUsage]  of the same file
-        self.heads: Mapping[str, int] = ChainMap(*(one.all.heads for one in known))
+        self._all = [one.all for one in known]
         self._at, self._in_text = at, in_text
+
+    def sizes(self, head: str) -> Sequence[int]:
+        """How many words the names with this first word have, whenever they were said, the most first."""
+        found = [sizes for names in self._all if (sizes := names.sizes(head))]
+        return found[0] if len(found) == 1 else sorted({size for sizes in found for size in sizes}, reverse=True)
 
     def _best(self, key: object) -> _Held | None:
         best: _Held | None = None
@@ -157,7 +187,7 @@ class _At(Mapping[str, Entity]):
         return sum(1 for _ in self)
 
     def __contains__(self, key: object) -> bool:
-        return any(key in names for names in self._held) and self._best(key) is not None
+        return self._best(key) is not None
 
     def __bool__(self) -> bool:
         return any(self._held)

@@ -8,11 +8,11 @@ Pure: no look-up anywhere else; ties by place in the text.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Protocol, runtime_checkable
+from itertools import islice
+from typing import NamedTuple
 
 from collab_layer.stages.tokens import STOP, WORD, fold_word, lower, normal, stem, words
 from collab_layer.types.entity import Entity
@@ -24,6 +24,7 @@ MAX_NAME_WORDS = 12
 _MAX_SLUG_WORDS = 6
 _MAX_SLUG = 96
 _READ = 8_000
+_SIZES = range(MAX_NAME_WORDS, 0, -1)
 
 _QUOTED = re.compile(r"«([^«»\n]{2,80})»|“([^“”\n]{2,80})”|„([^„“”\n]{2,80})[“”]|(?<!\w)\"([^\"\n]{2,80})\"(?!\w)")
 _PRIVATE = re.compile(r"(?<![\w.+\-])[\w.+\-]{1,64}@[\w.\-]{1,255}|\b[a-z]{2,10}://\S+|\bwww\.\S+", re.I)
@@ -64,14 +65,12 @@ def slug(text: str) -> str:
     return joined[:_MAX_SLUG].strip("-")
 
 
-@runtime_checkable
-class Headed(Protocol):
+class Headed:
     """Names that tell what they begin with: most words of a text begin none."""
 
-    @property
-    def heads(self) -> Container[str]:
-        """The first word of every name, folded; others may be among them."""
-        ...
+    def sizes(self, head: str) -> Sequence[int]:
+        """How many words names with this first word have, folded, the most first; there may be no such name."""
+        raise NotImplementedError
 
 
 def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
@@ -87,28 +86,29 @@ def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
     if not names:
         return []
     text = normal(text[:_READ])
+    folded = _folded(text)
+    headed = names if isinstance(names, Headed) else None
     found: dict[Entity, str] = {}
-    spans = list(words(text))
-    folded = [fold_word(token) for token, _, _ in spans]
+    spans: list[tuple[str, int, int]] = []
     at = 0
-    heads = names.heads if isinstance(names, Headed) else None
-    while at < len(spans):
-        opens = heads is None or folded[at] in heads
-        size = _longest(text, spans, folded, at, names) if opens else 0
-        if size:
-            start, end = spans[at][1], spans[at + size - 1][2]
-            found.setdefault(names[" ".join(folded[at : at + size])], text[start:end])
-        at += max(size, 1)
+    while at < len(folded):
+        sizes = _SIZES if headed is None else headed.sizes(folded[at])
+        for size in sizes:
+            name = folded[at] if size == 1 else " ".join(folded[at : at + size])
+            if size <= min(MAX_NAME_WORDS, len(folded) - at) and name in names:
+                spans = spans or list(words(text))
+                if size > 1 or _usable(text, *spans[at]):
+                    found.setdefault(names[name], text[spans[at][1] : spans[at + size - 1][2]])
+                    at += size - 1
+                    break
+        at += 1
     return list(found.items())
 
 
-def _longest(
-    text: str, spans: list[tuple[str, int, int]], folded: list[str], at: int, names: Mapping[str, Entity]
-) -> int:
-    for size in range(min(MAX_NAME_WORDS, len(spans) - at), 0, -1):
-        if " ".join(folded[at : at + size]) in names and (size > 1 or _usable(text, *spans[at])):
-            return size
-    return 0
+@lru_cache(maxsize=1 << 9)
+def _folded(text: str) -> tuple[str, ...]:
+    """The folded words of a text, kept for a while: it is looked through with the names of several moments."""
+    return tuple(fold_word(token) for token, _, _ in words(text))
 
 
 def _usable(text: str, token: str, start: int, end: int) -> bool:
@@ -146,19 +146,23 @@ def topics(text: str, *, limit: int = MAX_TOPICS) -> list[tuple[Entity, str]]:
         limit: The most topics returned.
     """
     text = _PRIVATE.sub(" . ", normal(text[:_READ]))
-    named = sorted((*_quoted(text), *_identifiers(text), *_proper(text)), key=lambda found: (found.rank, found.at))
+    without_paths = _without_paths(text)
+    said = [(match, _word(match.group())) for match in WORD.finditer(without_paths)]
+    identifiers = (_Found(1, match.start(), match.group()) for match, word in said if word.identifies)
+    named = sorted(
+        (*_quoted(text), *_paths(text), *identifiers, *_proper(text)), key=lambda found: (found.rank, found.at)
+    )
     best: dict[str, str] = {}
-    _take(best, (found.surface for found in named), min(MAX_NAMED, limit))
+    _take(best, ((slug(found.surface), found.surface) for found in named), min(MAX_NAMED, limit))
     covered = frozenset(part for key in best for part in key.split("-"))
-    _take(best, _plain(_without_paths(text), limit - len(best), covered), limit)
+    _take(best, _plain(without_paths, said, limit - len(best), covered), limit)
     return [(Entity("topic", key), surface) for key, surface in best.items()]
 
 
-def _take(best: dict[str, str], surfaces: Iterable[str], limit: int) -> None:
-    for surface in surfaces:
+def _take(best: dict[str, str], found: Iterable[tuple[str, str]], limit: int) -> None:
+    for key, surface in found:
         if len(best) >= limit:
             return
-        key = slug(surface)
         if len(key) > 1 and key not in STOP and not key.replace("-", "").isdigit():
             best.setdefault(key, surface)
 
@@ -171,21 +175,62 @@ def _quoted(text: str) -> Iterator[_Found]:
             yield _Found(0, match.start(), inside)
 
 
-def _identifiers(text: str) -> Iterator[_Found]:
-    for match in _PATH.finditer(text):
+def _paths(text: str) -> Iterator[_Found]:
+    for match in _PATH.finditer(text) if _may_hold_path(text) else ():
         last = match.group(2).strip(".-")
         if _ROOTED.match(match.group(1)) and len(last) > 2 and not _VERSION.fullmatch(last):
             yield _Found(1, match.start(), last)
-    for match in WORD.finditer(_without_paths(text)):
-        if _identifier(match.group()):
-            yield _Found(1, match.start(), match.group())
+
+
+def _may_hold_path(text: str) -> bool:
+    return "/" in text or "\\" in text
 
 
 def _without_paths(text: str) -> str:
+    if not _may_hold_path(text):
+        return text
     return _PATH.sub(lambda match: " . " if _ROOTED.match(match.group(1)) else match.group(), text)
 
 
-@lru_cache(maxsize=1 << 16)
+class _Word(NamedTuple):
+    """What a word of a text may be a topic as.
+
+    Attributes:
+        content: Whether it may be part of one.
+        alone: Whether it may be one by itself.
+        identifies: Whether it is an identifier.
+        key: Its slug.
+        stems, every: Stems of its first parts, stop words left out, and of whichever.
+    """
+
+    content: bool
+    alone: bool
+    identifies: bool
+    key: str
+    stems: tuple[str, ...]
+    every: tuple[str, ...]
+
+
+@lru_cache(maxsize=1 << 15)
+def _word(token: str) -> _Word:
+    low, plain = lower(token), bool(_PLAIN_WORD.fullmatch(token))
+    parts = [lower(part) for part, _, _ in words(normal(token))]
+    every = _stems(parts)
+    stems = every if STOP.isdisjoint(parts) else _stems(part for part in parts if part not in STOP)
+    content = low not in STOP and (plain or token.isalpha())
+    return _Word(content, content and plain, _identifier(token), slug(token), stems, every)
+
+
+def _stems(parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(stem(part).replace("'", "") for part in islice(parts, _MAX_SLUG_WORDS))
+
+
+def _slug_of_two(first: _Word, second: _Word) -> str:
+    """The slug of both words with a gap between."""
+    kept = (*first.stems, *second.stems) or (*first.every, *second.every)
+    return "-".join(kept[:_MAX_SLUG_WORDS])[:_MAX_SLUG].strip("-")
+
+
 def _identifier(token: str) -> bool:
     if _CODE.fullmatch(token):
         return True
@@ -197,6 +242,8 @@ def _identifier(token: str) -> bool:
 
 
 def _proper(text: str) -> Iterator[_Found]:
+    if text.islower():
+        return
     if sum(map(str.isupper, text)) * 2 > sum(map(str.isalpha, text)):
         return  # all in capitals: they say nothing
     for run in _runs(WORD.sub(lambda match: _hidden(match.group()), text)):
@@ -238,40 +285,33 @@ def _runs(text: str) -> Iterator[list[tuple[str, int, int]]]:
         yield run
 
 
-def _plain(text: str, room: int, covered: frozenset[str]) -> list[str]:
+def _plain(
+    text: str, said: Sequence[tuple[re.Match[str], _Word]], room: int, covered: frozenset[str]
+) -> list[tuple[str, str]]:
     """Pairs of neighbouring content words for half of the room, single words not `covered` for the rest.
 
     More frequent first, then pairs with a covered word and longer single words, then as in the text.
+    Each with its slug.
     """
-    pairs: Counter[str] = Counter()
-    singles: Counter[str] = Counter()
+    pairs: dict[str, int] = {}
+    singles: dict[str, int] = {}
     surface: dict[str, str] = {}
-    previous: re.Match[str] | None = None
     weak = _weak() | covered
-    for match in WORD.finditer(text):
-        token = match.group()
-        content, alone = _says(token)
-        if content and previous and text[previous.end() : match.start()] in _GAPS:
-            pair = text[previous.start() : match.end()]
-            key = slug(pair)
-            pairs[key] += 1
-            surface.setdefault(key, pair)
-        if alone and (key := slug(token)) not in weak:
-            singles[key] += 1
-            surface.setdefault(key, token)
-        previous = match if content else None
+    end, before = 0, None
+    for match, word in said:
+        start = match.start()
+        if word.content and before is not None and text[end:start] in _GAPS:
+            key = _slug_of_two(before[1], word)
+            pairs[key] = pairs.get(key, 0) + 1
+            if key not in surface:
+                surface[key] = text[before[0] : match.end()]
+        if word.alone and word.key not in weak:
+            singles[word.key] = singles.get(word.key, 0) + 1
+            surface.setdefault(word.key, match.group())
+        end, before = match.end(), (start, word) if word.content else None
     two = sorted(pairs, key=lambda key: (-pairs[key], covered.isdisjoint(key.split("-"))))[: room // 2]
     one = sorted(singles, key=lambda key: (-singles[key], -min(len(key), 12)))[: room - len(two)]
-    return [surface[key] for key in (*two, *one)]
-
-
-@lru_cache(maxsize=1 << 16)
-def _says(token: str) -> tuple[bool, bool]:
-    """Whether a word may be part of a topic, and whether it may be one by itself."""
-    if lower(token) in STOP:
-        return False, False
-    plain = bool(_PLAIN_WORD.fullmatch(token))
-    return plain or token.isalpha(), plain
+    return [(key, surface[key]) for key in (*two, *one)]
 
 
 __all__ = ["MAX_NAMED", "MAX_TOPICS", "known", "slug", "topics"]

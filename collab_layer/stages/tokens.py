@@ -165,6 +165,7 @@ def fold_word(word: str) -> str:
     return stem(low) if len(low) > 3 and _CYRILLIC.search(low) else low
 
 
+@lru_cache(maxsize=1 << 16)
 def fold(name: str) -> str:
     """A name in the form in which names are compared.
 

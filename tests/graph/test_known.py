@@ -32,4 +32,7 @@ def test_first_words_leave_out_no_name(named, beside, dropped, text, at):
     names, more = taken(named, dropped), taken(beside, set())
     for view in (names.all, names.every(), names.said_at(at), names.said_at(at, more), names.by(at)):
         assert known(text, view) == known(text, dict(view))
-    assert sum(names.all.heads.values()) == len(names.all)
+    words = {name.partition(" ")[0]: set() for name in names.all}
+    for name in names.all:
+        words[name.partition(" ")[0]].add(name.count(" ") + 1)
+    assert names.all._sizes == {head: tuple(sorted(sizes, reverse=True)) for head, sizes in words.items()}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collab_layer.stages.link import MAX_TOPICS, known, slug, topics
+from collab_layer.stages.link import MAX_TOPICS, _slug_of_two, _word, known, slug, topics
 from collab_layer.stages.tokens import fold
 from collab_layer.types.entity import Entity
 
@@ -126,3 +126,13 @@ def test_any_text_gives_few_valid_topics_again_and_again(text, limit):
 @pytest.mark.parametrize("unit", ["a/", '"a', "A a ", "a.", "a@", "Aa", "of ", "/", "a-", "«", "A of "])
 def test_long_hostile_text_is_read_in_bounded_time(unit):
     assert len(topics(unit * (100_000 // len(unit)))) <= MAX_TOPICS
+
+
+PARTS = ("go", "Modules", "the", "in", "running", "модулями", "в", "don't", "C++", "V1", "errors")
+SPELLED = st.builds(str.join, st.sampled_from("-._:"), st.lists(st.sampled_from(PARTS), min_size=1, max_size=8))
+
+
+@settings(deadline=None)
+@given(SPELLED, SPELLED)
+def test_two_words_have_the_slug_of_both_with_a_gap_between(first, second):
+    assert _slug_of_two(_word(first), _word(second)) == slug(f"{first} {second}")
