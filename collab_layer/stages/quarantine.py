@@ -20,7 +20,8 @@ from collab_layer.stages.urls import carries_link
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
+    # Of small letters, for a text in small letters: what ignores case cannot skip to where a pattern may begin.
+    return re.compile("|".join(patterns), re.MULTILINE)
 
 
 _INVISIBLE = re.compile(
@@ -37,8 +38,8 @@ MAX_NAME = 160
 _ROLE = _any(
     r"<\|\s?/?(?:im_start|im_end|im_sep|system|user|assistant|endoftext|begin_of_text|eot_id)\s?\|>",
     r"<\|(?:start|end)_header_id\|>",
-    r"\[/?INST\]",
-    r"<</?SYS>>",
+    r"\[/?inst\]",
+    r"<</?sys>>",
     r"<(?:start|end)_of_turn>",
     r"</?memory-[0-9a-f]{6,}>",
     r"</?(?:system|assistant|developer)(?:[-_ ]?(?:prompt|message|instructions?|reminder))?>",
@@ -50,7 +51,7 @@ _TOOL = _any(
     r"</?(?:\w{1,12}:)?(?:tool_(?:calls?|use|result)|function_(?:calls?|results?))\b[^>]{0,200}>",
     r"</?(?:\w{1,12}:)?invoke\s+name\s?=",
     r"<\|\s?tool",
-    r"\[TOOL_CALLS?\]",
+    r"\[tool_calls?\]",
     r"\"tool_calls?\"\s{0,4}:\s{0,4}[\[{]",
     r"\{\s{0,4}\"name\"\s{0,4}:\s{0,4}\"[\w.\-]{1,64}\"\s{0,4},\s{0,4}\"(?:arguments|parameters|input)\"\s{0,4}:",
 )
@@ -116,7 +117,10 @@ _RUSSIAN = _any(
     r"если (?:ты|вы) ?(?:[—–-] ?)?(?:ии|языковая модель|нейросеть|ассистент|чат-бот)\b",
 )
 
-_SPACES = re.compile(r"[^\S\n]+")
+_SPACES = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
+
+_RARE = str.maketrans("ıſ\u1c80\u1c81\u1c82\u1c83\u1c84\u1c85\u1c86", "isвдосттъ")
+"""Letters that are small already, and equal to others where case does not count."""
 
 _ENGLISH_RULES = (
     (_ROLE, "it contains markers of a chat role or of a memory fence"),
@@ -141,7 +145,7 @@ def quarantined(text: str) -> str | None:
     Returns:
         One sentence about the text, starting with "it"; it never repeats the text.
     """
-    if _INVISIBLE.search(_FLAG.sub("", text)):
+    if not text.isascii() and _INVISIBLE.search(_FLAG.sub("", text)):
         return "it contains invisible characters"
     if any(_encoded(match.group()) for match in _BLOB.finditer(text)):
         return "it contains an encoded blob"
@@ -149,11 +153,11 @@ def quarantined(text: str) -> str | None:
         return "it contains encoded words"
     plain = _SPACES.sub(" ", normal(text).replace("*", ""))
     flat = plain.replace("\n", " ")
-    forms = dict.fromkeys((plain, latin(plain), flat))  # of a plain line all three are the same
+    forms = [_small(seen) for seen in dict.fromkeys((plain, latin(plain), flat))]  # of a plain line all are the same
     for rule, reason in _ENGLISH_RULES:
         if any(rule.search(seen) for seen in forms):
             return reason
-    if _RUSSIAN.search(flat):
+    if not flat.isascii() and _RUSSIAN.search(_small(flat)):
         return "it tells a model to drop its instructions, to play a role, or to hide something"
     link = carries_link(plain)
     if link is None and reads_like_order(plain):
@@ -172,6 +176,11 @@ def speakable(name: str) -> bool:
     apart = _JOINTS.sub(" ", name)
     held = any(quarantined(seen) is not None for seen in (name, apart))
     return not held and not reads_like_order(apart, limit=IN_A_NAME)
+
+
+def _small(text: str) -> str:
+    """In small letters, each in its place, rare forms as the letter that they stand for."""
+    return text.lower() if text.isascii() else text.replace("İ", "i").lower().translate(_RARE)
 
 
 def _hides_words(token: str) -> bool:
