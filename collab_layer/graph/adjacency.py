@@ -439,6 +439,11 @@ def unpack(rows: Packed) -> Edges:
     )
 
 
+def together(parts: Sequence[Packed]) -> Packed:
+    """Rows one after another. As bytes: of rows numpy copies each field by itself, at 20 times the cost."""
+    return np.concatenate([np.zeros(0, np.uint8), *(part.view(np.uint8) for part in parts)]).view(PACKED)
+
+
 def _of_kinds(packed: Packed, kinds: Sequence[Kind]) -> Packed:
     kind = packed["kind"]
     wanted = np.zeros(len(packed), np.bool_)

@@ -84,6 +84,7 @@ class TenantIndex:
         self._known = Known()
         self._postings = Postings(self.tenant, self.rows_of_cards)
         self._owners: Ids | None = None
+        self._met: Bools | None = None
         self._is_owner = Growing(np.bool_)
         self._degree = Growing(np.int64)
         self._since = Growing(np.int64)
@@ -143,7 +144,7 @@ class TenantIndex:
             self._add_entities(rows)
 
     def _add_entities(self, rows: Sequence[Any]) -> None:
-        self._owners = None
+        self._owners = self._met = None
         size = max(len(self.names), rows[-1].id + 1)
         for growing in (self._is_owner, self._degree, self._since, self._tie):
             growing.resize(size)
@@ -325,6 +326,12 @@ class TenantIndex:
         if self._owners is None:
             self._owners = np.flatnonzero(self._is_owner.view).astype(np.int64)
         return self._owners
+
+    def owners_met(self) -> Bools:
+        """Which of all entities are owners that some event named, shape (e,)."""
+        if self._met is None:
+            self._met = self._is_owner.view & (self._since.view < FOREVER)
+        return self._met
 
     def levels(self, audience: Audience) -> Levels:
         """What a reader may use of each entity, shape (e,)."""

@@ -74,6 +74,10 @@ class PastIndex(TenantIndex):
         """Which of the entities some event had named."""
         return self.since(ids) <= self.moment
 
+    def owners_met(self) -> Bools:
+        """Which of all entities are owners that some event had named."""
+        return self._is_owner.view & (self._since.view <= self.moment)
+
     def named(self, id_: int) -> bool:
         """Whether a dense id has a name, and had one."""
         return super().named(id_) and bool(self.met(np.array([id_]))[0])

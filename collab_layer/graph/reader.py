@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from sqlalchemy import Connection
 
 from collab_layer.governance.grants import Audience
-from collab_layer.graph.adjacency import Adjacency, Around, Kind, unpack
+from collab_layer.graph.adjacency import Adjacency, Around, Kind, together, unpack
 from collab_layer.graph.cards import CardText, card_id, texts
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.postings import Holding
@@ -82,8 +83,20 @@ class Reading:
             quoted = set(party[levels >= Level.RECORDS].tolist())
             hidden = set(party[levels == Level.FACETS].tolist()) - quoted
             return len(quoted) + (len(hidden) if len(hidden) >= self.minimum else 0)
+        return self._counted(levels)
+
+    def _counted(self, levels: Levels) -> int:
         distilled = int(np.count_nonzero(levels == Level.FACETS))
         return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
+
+    def counted_runs(self, levels: Levels, ids: Ids | Rows, stop: Ids) -> Floats:
+        """The same for several things at once, whose holders stand one after another, each up to its `stop`."""
+        if self.index.aliases:
+            runs = [slice(*run) for run in pairwise([0, *stop.tolist()])]
+            return np.array([self.counted_levels(levels[run], ids[run]) for run in runs], np.float64)
+        quoted = np.diff(stop, prepend=0) - _in_runs(levels < Level.RECORDS, stop)
+        distilled = _in_runs(levels == Level.FACETS, stop)
+        return quoted + np.where(distilled >= self.minimum, distilled, 0).astype(np.float64)
 
     def counted_each(self, ids: Ids, row: Ids, size: int) -> Floats:
         """The same for several things at once: `row` says whose holder each is, below `size`."""
@@ -143,11 +156,13 @@ class Reading:
 
     def owners_visible(self) -> int:
         """How many owners may be counted, the reader included; those that nobody ever told of are not."""
-        known = self.index.owners()
         if self.audience.default == Level.NONE:
-            known = np.array([owner for owner in self.audience.named if owner != self.audience.reader], np.int64)
-            return 1 + self.counted(known[self.index.met(known)])
-        return self.counted(known[self.index.met(known)]) or 1
+            named = np.array([owner for owner in self.audience.named if owner != self.audience.reader], np.int64)
+            return 1 + self.counted(named[self.index.met(named)])
+        met = self.index.owners_met()
+        if self.index.aliases:
+            return self.counted(np.flatnonzero(met)) or 1
+        return self._counted(self.level_of * met) or 1
 
 
 def neighborhood(
@@ -165,48 +180,41 @@ def neighborhood(
     own = _with_seeds(every.take(slice(own_cap)), seeds, reading.now)
     groups = mine.pick(Kind.MEMBER_OF).ids
     around = reading.edges([*own.ids.tolist(), *groups.tolist()])
-    holders, counts = (
-        zip(*(_holders(reading, around[target], focus, holders_cap) for target in own.ids.tolist()), strict=True)
-        if len(own)
-        else ((), ())
-    )
+    held = holders(reading, [around[target] for target in own.ids.tolist()], focus, holders_cap)
     members = _members(reading, [around[group] for group in groups.tolist()], focus)
     near = _vector_of(reading, focus)
-    joined = join(holders)
-    holding, row_of_pair = _distinct(joined.ids)
-    named = np.union1d(holding, members) if len(members) else holding
+    holding, row_of_pair = _distinct(held.ids)
+    named = _union(holding, members) if len(members) else holding
     peers, likeness = _peers(reading, near if near is not None else query_vector, focus, named)
     things = own.ids[~reading.index.is_owner(own.ids) | reading.visible(own.ids)]
     things = things[things != focus]
-    ids = np.unique(np.concatenate([named, peers, things]))
+    ids = _union(named, peers, things)
     is_owner = reading.index.is_owner(ids)
     level = np.where(is_owner, reading.level_of[ids], np.int8(Level.RECORDS)).astype(np.int8)
     if reading.index.aliases:
-        shared = np.bincount(np.searchsorted(ids, joined.ids), minlength=len(ids))
+        shared = np.bincount(np.searchsorted(ids, held.ids), minlength=len(ids))
         level[_spoken_for(reading, ids, level, shared, focus)] = Level.NONE
     alone = is_owner & (level == Level.FACETS)
     if np.count_nonzero(alone) < reading.minimum:
         level[alone] = Level.NONE  # so few that share only facets would be told apart by any number
-    pair_own = np.repeat(np.arange(len(own)), [len(found) for found in holders]).astype(np.int32)
     pair_candidate = np.searchsorted(ids, holding).astype(np.int32)[row_of_pair]
     visible = reading.owners_visible()
-    holders_of = np.array(counts, np.float64)
     return Neighborhood(
         focus=focus,
         now=reading.now,
         own=own,
         own_topic=_topics(reading, own.ids),
-        own_idf=np.log1p(visible / np.maximum(holders_of, 1)) if len(own) else np.zeros(0),
+        own_idf=np.log1p(visible / held.counted),
         own_degree=max(len(every), len(own)),
         ids=ids,
         is_owner=is_owner,
         level=level,
-        degree=_degrees(reading, ids, pair_candidate, own, holders_of),
-        last=_newest(ids, own, pair_candidate, joined.last),
-        pair_own=pair_own,
+        degree=_degrees(reading, ids, pair_candidate, own, held.counted),
+        last=_newest(ids, own, pair_candidate, held.last),
+        pair_own=held.target,
         pair_candidate=pair_candidate,
-        pair_weight=joined.weight,
-        pair_last=joined.last,
+        pair_weight=held.weight,
+        pair_last=held.last,
         group=np.isin(ids, members),
         peer=_spread(ids, peers, likeness),
         vectors=LaterView(ids, reading.index.centroids),
@@ -316,15 +324,65 @@ def _with_seeds(own: Edges, seeds: Sequence[int], now: int) -> Edges:
     )
 
 
-def _holders(reading: Reading, around: Around, focus: int, cap: int) -> tuple[Edges, int]:
-    """Visible holders of one target but the focus, newest first and capped; how many there are."""
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """Who holds some targets, p pairs of t targets.
+
+    Attributes:
+        target: Which of the targets is held, ascending, shape (p,).
+        ids, weight, last: The holder and its edge, newest first within each target, shape (p,).
+        counted: How many hold each target, also those over the cap, at least 1, shape (t,).
+    """
+
+    target: Rows
+    ids: Ids
+    weight: Floats
+    last: Ids
+    counted: Floats
+
+
+def holders(reading: Reading, targets: Sequence[Around], focus: int, cap: int) -> Holders:
+    """Visible holders of each target but the focus, the newest of them; how many there are."""
     kinds = (Kind.HELD_BY, Kind.MENTIONED_BY)
-    ends = around.ends(*kinds)
-    others = ends != focus
-    levels = reading.level_of[ends] * others
-    counted = reading.counted_levels(levels, ends) + int(not others.all())
-    rows = np.flatnonzero(levels)[:cap]
-    return unpack(around.rows(*kinds)[rows]), max(counted, 1)
+    of_each = [target.ends(*kinds) for target in targets]
+    size = np.array([len(ends) for ends in of_each], np.int64)
+    ends, stop = np.concatenate([np.zeros(0, np.int32), *of_each]), np.cumsum(size)
+    levels = reading.level_of.take(ends)
+    itself = np.flatnonzero(ends == focus)
+    levels[itself] = Level.NONE
+    counted = reading.counted_runs(levels, ends, stop)
+    counted[np.searchsorted(stop, itself, side="right")] += 1
+    # Among so many of the newest are as many as are taken, so that of a hub few rows are looked at.
+    reach = np.minimum(size, cap + _in_runs(levels == Level.NONE, stop))
+    read = together([target.rows(*kinds)[:most] for target, most in zip(targets, reach.tolist(), strict=True)])
+    seen = np.flatnonzero(levels[_runs(stop - size, reach)])
+    last = np.searchsorted(seen, np.cumsum(reach))
+    first = np.concatenate([np.zeros(min(1, len(last)), np.int64), last[:-1]])
+    taken = np.minimum(last - first, cap)
+    rows = seen[_runs(first, taken)]
+    return Holders(
+        np.repeat(np.arange(len(targets), dtype=np.int32), taken),
+        read["dst"].astype(np.int64)[rows],
+        read["weight"].astype(np.float64)[rows],
+        read["last"].astype(np.int64)[rows],
+        np.maximum(counted, 1.0),
+    )
+
+
+def _in_runs(which: Bools, stop: Ids) -> Ids:
+    """How many of each run, which stand one after another, each up to its `stop`."""
+    return np.diff(np.searchsorted(np.flatnonzero(which), stop), prepend=0)
+
+
+def _runs(first: Ids, count: Ids) -> Ids:
+    """So many whole numbers from each first one on, one run after another."""
+    return np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+
+
+def _union(*parts: Ids) -> Ids:
+    """Different values of all of them, ascending; `numpy.unique` looks each up in a hash table."""
+    values = np.sort(np.concatenate(parts))
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
 
 
 def _distinct(ids: Ids) -> tuple[Ids, Rows]:
