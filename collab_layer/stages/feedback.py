@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from collab_layer.stages.products import products
 from collab_layer.types.graph import Bools, Floats, Ids, Vectors
 
 BEST = 8
@@ -54,9 +55,9 @@ def feedback(rows: Floats, order: Ids) -> Floats:
         Measured in docs/evidence/tickets.md.
     """
     best = order[:BEST]
-    votes = _discounts(len(best)) @ rows[best]
+    votes = np.einsum("i,ij->j", _discounts(len(best)), rows[best])
     norm = float(np.linalg.norm(votes))
-    return rows @ votes / norm if norm > 0 else np.zeros(len(rows))
+    return np.einsum("ij,j->i", rows, votes) / norm if norm > 0 else np.zeros(len(rows))
 
 
 def pays(vectors: Vectors, rows: Floats) -> bool:
@@ -71,19 +72,20 @@ def pays(vectors: Vectors, rows: Floats) -> bool:
         vectors: Centred unit vectors, shape (n, d).
         rows: Links of the same records, shape (n, links).
     """
-    near = rows @ rows.T >= ALIKE
+    cosine = products(rows, rows)
+    near = cosine >= ALIKE
     np.fill_diagonal(near, False)
     cases = np.flatnonzero(near.any(axis=1))
     if len(cases) < LEAST:
         return False
-    text = _z_but_self(vectors.astype(np.float64) @ vectors.T.astype(np.float64))
+    text = _z_but_self(products(vectors, vectors).astype(np.float64))
     order = _best(text)
-    votes = np.zeros_like(rows)
+    votes = np.zeros_like(cosine)
     for place, discount in enumerate(_discounts(order.shape[1]).tolist()):
-        votes += discount * rows[order[:, place]]
-    common = _z_but_self(np.broadcast_to(rows @ rows.mean(axis=0), text.shape).copy())
-    plain = max((_found(near, scores)[cases] for scores in (text, text + common)), key=np.mean)
-    gain = _found(near, text + _z_but_self(votes @ rows.T))[cases] - plain
+        votes += discount * cosine[order[:, place]]
+    common = _z_but_self(np.tile(cosine.mean(axis=1), (len(cosine), 1)))
+    plain = max((_found(near, best)[cases] for best in (order, _best(text + common))), key=np.mean)
+    gain = _found(near, _best(text + _z_but_self(votes)))[cases] - plain
     return bool(gain.mean() - _SURE * gain.std(ddof=1) / len(gain) ** 0.5 > 0)
 
 
@@ -91,9 +93,9 @@ def _discounts(count: int) -> Floats:
     return 1.0 / np.log2(np.arange(count) + 2.0)
 
 
-def _found(near: Bools, scores: Floats) -> Floats:
+def _found(near: Bools, best: Ids) -> Floats:
     """Share of each case's alike records that are among its best 8, shape (n,); 0 where there is none."""
-    hits = np.take_along_axis(near, _best(scores), axis=1).sum(axis=1)
+    hits = np.take_along_axis(near, best, axis=1).sum(axis=1)
     return hits / np.clip(near.sum(axis=1), 1, BEST)
 
 
@@ -105,13 +107,18 @@ def _best(scores: Floats) -> Ids:
 
 
 def _z_but_self(scores: Floats) -> Floats:
-    """Standard scores of each row without its diagonal, which becomes -inf; 0 where there is no spread."""
-    others = ~np.eye(len(scores), dtype=np.bool_)
-    mean = scores.mean(axis=1, keepdims=True, where=others)
-    spread = scores.std(axis=1, keepdims=True, where=others)
-    out = np.where(spread > 1e-12, (scores - mean) / np.where(spread > 1e-12, spread, 1.0), 0.0)
-    np.fill_diagonal(out, -np.inf)
-    return out
+    """Standard scores of each row without its diagonal, which becomes -inf; 0 where there is no spread.
+
+    `scores` is used up.
+    """
+    others = max(len(scores) - 1, 1)
+    np.fill_diagonal(scores, 0.0)
+    scores -= scores.sum(axis=1, keepdims=True) / others
+    np.fill_diagonal(scores, 0.0)
+    spread = np.sqrt(np.einsum("ij,ij->i", scores, scores) / others)[:, None]
+    scores *= np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12)
+    np.fill_diagonal(scores, -np.inf)
+    return scores
 
 
 __all__ = ["ALIKE", "BEST", "LEAST", "feedback", "link_rows", "pays"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from collab_layer.errors import InputError
 from collab_layer.stages.company import co_holders, countable, distinct
+from collab_layer.stages.products import products
 from collab_layer.types.graph import Bools, Candidates, Floats, Vectors, VectorView
 
 OWN = ("own_centroid", "own_top3", "own_recent")
@@ -185,7 +186,7 @@ def _own(candidates: Candidates) -> dict[str, Floats]:
     if not known.any() or not has.any():
         return {name: np.zeros(len(candidates.ids)) for name in OWN}
     own, ids = own[has], candidates.own.ids[has]
-    cosine = (vectors @ own.T).astype(np.float64)
+    cosine = products(vectors, own).astype(np.float64)
     itself = candidates.ids[:, None] == ids[None, :]
     recent = 0.5 ** (np.flatnonzero(has) / RECENT_HALF_LIFE)
     columns = (

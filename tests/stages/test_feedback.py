@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from collab_layer.stages.feedback import LEAST, feedback, link_rows, pays
+from collab_layer.stages.feedback import ALIKE, BEST, LEAST, feedback, link_rows, pays
 from collab_layer.stages.search import rank_records
 from collab_layer.types.graph import Corpus
 
@@ -54,6 +54,37 @@ def test_it_does_not_pay_where_text_finds_everything_by_itself() -> None:
 def test_too_few_cases_prove_nothing() -> None:
     vectors, links = kinds(LEAST - 1, 3, noise=3.0)
     assert not pays(vectors, link_rows(links))
+
+
+def one_by_one(vectors: np.ndarray, rows: np.ndarray) -> bool:
+    """What `pays` promises, case by case."""
+    count, z = len(rows), lambda values: (values - values.mean()) / (values.std() or 1.0)
+    discounts = 1 / np.log2(np.arange(BEST) + 2.0)
+    found: list[tuple[float, float, float]] = []
+    for case in range(count):
+        others = np.delete(np.arange(count), case)
+        alike = others[rows[others] @ rows[case] >= ALIKE]
+        if not len(alike):
+            continue
+        text = z(vectors[others] @ vectors[case])
+        votes = discounts @ rows[others[np.argsort(-text)[:BEST]]]
+        ways = (text, text + z(rows[others] @ rows.mean(axis=0)), text + z(rows[others] @ votes))
+        share = [np.isin(others[np.argsort(-way)[:BEST]], alike).sum() / min(len(alike), BEST) for way in ways]
+        found.append((share[0], share[1], share[2]))
+    if len(found) < LEAST:
+        return False
+    text, common, feedback = np.array(found).T
+    gain = feedback - max(text, common, key=np.mean)
+    return bool(gain.mean() - 1.645 * gain.std(ddof=1) / len(gain) ** 0.5 > 0)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_all_cases_at_once_say_what_one_by_one_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    vectors, links = kinds(int(rng.integers(30, 180)), seed, noise=float(rng.uniform(0.5, 4.0)))
+    drawn = [tuple({*mine, *rng.integers(20, 60, 2).tolist()}) for mine in links]
+    rows = link_rows([mine if rng.random() < 0.8 else () for mine in drawn])
+    assert pays(vectors, rows) == one_by_one(vectors, rows)
 
 
 def test_records_without_links_prove_nothing() -> None:
