@@ -75,14 +75,19 @@ class Codes:
     def products(self, vector: Vectors, start: int = 0) -> Floats:
         """Scalar product of a vector with those from a row on, off by `off` times its length at most."""
         numbers = np.flatnonzero(vector)
-        weights = vector[numbers]
         first = start // _AT_ONCE
-        if 2 * len(numbers) < self._dim:
-            found = [weights @ block[numbers].astype(np.float32) for block in self._blocks[first:]]
-        else:
-            found = [vector @ block.astype(np.float32) for block in self._blocks[first:]]
-        whole = np.concatenate([*found, np.zeros(0, np.float32)])[start - first * _AT_ONCE :]
-        return (whole[: len(self) - start] * self._step.view[start:]).astype(np.float64)
+        blocks = self._blocks[first:]
+        out = np.empty((len(blocks), _AT_ONCE), np.float32)
+        sparse = 2 * len(numbers) < self._dim
+        weights = vector[numbers] if sparse else vector
+        # Into the same memory each time: fresh pages would cost more than what is done with them.
+        picked = np.empty((len(weights), _AT_ONCE), np.int8)
+        wide = np.empty((len(weights), _AT_ONCE), np.float32)
+        for block, found in zip(blocks, out, strict=True):
+            wide[:] = block.take(numbers, axis=0, out=picked, mode="clip") if sparse else block
+            np.dot(weights, wide, out=found)
+        whole = out.reshape(-1)[start - first * _AT_ONCE :]
+        return np.multiply(whole[: len(self) - start], self._step.view[start:], dtype=np.float64)
 
 
 def _coded(wide: Vectors) -> tuple[Vectors, Vectors, Floats, Floats]:

@@ -98,6 +98,7 @@ class TenantIndex:
         self._now = 0
         self._next_end = FOREVER
         self._cards_of: dict[int, list[int]] = {}
+        self._cards: CardColumns | None = None
 
     def refresh(self, connection: Connection, now: int | None = None) -> None:
         """Take in what was committed since, and let go of what is over by now.
@@ -116,6 +117,7 @@ class TenantIndex:
             self._now = self._now if now is None else now
             return
         with self.lock:
+            self._cards = None
             if rev < self.rev or generation != self.generation or (now is not None and now < self._now):
                 self._clear()
             over = self._pass_time(now)
@@ -232,8 +234,10 @@ class TenantIndex:
     @property
     def cards(self) -> CardColumns:
         """Columns of every card seen; `alive` tells which may count in the present."""
-        every = self.all_cards
-        return replace(every, alive=every.alive & ~self._over.view)
+        if self._cards is None:
+            every = self.all_cards
+            self._cards = replace(every, alive=every.alive & ~self._over.view)
+        return self._cards
 
     @property
     def all_cards(self) -> CardColumns:

@@ -25,7 +25,7 @@ class PastIndex(TenantIndex):
 
     def __init__(self, present: TenantIndex, at: int) -> None:
         self.__dict__.update(present.__dict__)
-        self.moment = at
+        self.moment, self._cards = at, None
         column = self._columns
         held = (column["at"].view <= at) & (column["valid_to"].view > at)
         self._mean = Mean(self.dim)
@@ -39,9 +39,11 @@ class PastIndex(TenantIndex):
     @property
     def cards(self) -> CardColumns:
         """Columns of every card; `alive` are those that held."""
-        every = self.all_cards
-        held = every.alive & (every.at <= self.moment) & (every.valid_to > self.moment)
-        return replace(every, alive=held)
+        if self._cards is None:
+            every = self.all_cards
+            held = every.alive & (every.at <= self.moment) & (every.valid_to > self.moment)
+            self._cards = replace(every, alive=held)
+        return self._cards
 
     def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
         """Unit vectors about the mean of then; rows without a vector stay zero."""

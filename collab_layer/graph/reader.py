@@ -280,11 +280,12 @@ def corpus(
     total = int(np.count_nonzero(readable))
     if total == 0:
         return None
-    held = [_readable(found, readable) for found in reading.index.holding(reading.connection, _distinct_terms(hashed))]
-    df = np.array([len(rows) for rows, _ in held], np.float64)
-    weight = np.zeros(len(readable))
-    for (rows, _), idf in zip(held, np.log1p(total / np.maximum(df, 1)).tolist(), strict=True):
-        weight[rows] += idf
+    held = reading.index.holding(reading.connection, _distinct_terms(hashed))
+    holding = np.concatenate([np.zeros(0, np.int32), *(rows for rows, _ in held)])
+    stop = np.cumsum([len(rows) for rows, _ in held], dtype=np.int64)
+    df = _in_runs(readable.take(holding), stop).astype(np.float64)
+    idf = np.repeat(np.log1p(total / np.maximum(df, 1)), np.diff(stop, prepend=0))
+    weight = np.bincount(holding, idf, len(readable)).astype(np.float64, copy=False) * readable
     rows = _of_many(reading, weight, _best(weight, TERM_HITS))
     if asked is not None:
         rows = np.union1d(rows, reading.index.nearest(asked, readable, VECTOR_HITS))
@@ -303,7 +304,7 @@ def corpus(
         length=cards.length[rows].astype(np.float64),
         df=df,
         total=total,
-        mean_length=float(cards.length[readable].mean()),
+        mean_length=int((cards.length * readable).sum()) / total,
         similarity=likeness,
         link_cosine=_link_cosine(reading, cards.id[rows], links),
         thread=np.where(thread > 0, thread, -rows - 1),
@@ -492,16 +493,11 @@ def _distinct_terms(hashed: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(hashed))
 
 
-def _readable(found: Holding, readable: Bools) -> Holding:
-    mask = readable[found[0]]
-    return found[0][mask], found[1][mask]
-
-
 def _counted(found: Holding, rows: Ids) -> Floats:
     """How often each of some rows holds a term."""
     out = np.zeros(len(rows))
     if len(found[0]):
-        at = np.minimum(np.searchsorted(found[0], rows), len(found[0]) - 1)
+        at = np.minimum(np.searchsorted(found[0], rows.astype(found[0].dtype)), len(found[0]) - 1)
         hit = found[0][at] == rows
         out[hit] = found[1][at[hit]]
     return out

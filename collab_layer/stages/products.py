@@ -12,7 +12,7 @@ So large products are made of tiles, each too small for that.
 from __future__ import annotations
 
 from math import isqrt
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def _tiles(rows: Matrix, side: int) -> Matrix:
     count = -(-len(rows) // side)
     out = np.zeros((count * side, rows.shape[1]), rows.dtype)
     out[: len(rows)] = rows
-    return out.reshape(count, side, rows.shape[1])
+    return cast(Matrix, out.reshape(count, side, rows.shape[1]))
 
 
 __all__ = ["products"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collab_layer.graph.centring import CentredVectors
+from collab_layer.graph.centring import CentredVectors, widened
 
 
 def nearest_of_all(vectors: CentredVectors, asked: np.ndarray, among: np.ndarray, count: int) -> list[int]:
@@ -57,3 +57,9 @@ def test_most_cards_are_left_out_by_their_codes_alone():
     last = vectors.of(vectors.nearest(asked, every, 64)) @ vectors.mean.centred(asked[None, :])[0]
     above = vectors.mean.cosines_at_most(vectors._codes, asked)
     assert np.count_nonzero(above >= last.min()) < 2 * 64
+
+
+def test_stored_numbers_are_widened_to_the_same_values():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    stored = every[np.isfinite(every)]
+    assert np.array_equal(widened(stored).view(np.int32), stored.astype(np.float32).view(np.int32))
