@@ -26,11 +26,12 @@ class Made:
         make: The rest; called at most once.
     """
 
-    __slots__ = ("_make", "_pair", "behind", "text")
+    __slots__ = ("_line", "_make", "_pair", "behind", "text")
 
     def __init__(self, text: str, behind: frozenset[int], make: Callable[[], Pair]) -> None:
         self.text, self.behind, self._make = text, behind, make
         self._pair: Pair | None = None
+        self._line: str | None = None
 
     @classmethod
     def ready(cls, facet: Facet) -> Made:
@@ -53,9 +54,16 @@ class Made:
         return self._whole()[1]
 
     @property
+    def line(self) -> str:
+        """Its line in a prompt."""
+        if self._line is None:
+            self._line = line(self.facet)
+        return self._line
+
+    @property
     def cost(self) -> int:
         """Tokens of its line and of the line break."""
-        return estimate_tokens(line(self.facet)) + 1
+        return estimate_tokens(self.line) + 1
 
     @property
     def least(self) -> int:
@@ -69,7 +77,7 @@ def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
     A text is shown once, and none that makes an order of an earlier one.
     """
     out = _packed(made, budget)
-    bad = set(joined([line(one.facet) for one in out]))
+    bad = set(joined([one.line for one in out]))
     if bad:
         out = [one for place, one in enumerate(out) if place not in bad]
     return out, OVERHEAD_TOKENS + sum(one.cost for one in out) if out else 0

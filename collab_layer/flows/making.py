@@ -63,6 +63,7 @@ class Maker:
         tenants = policy.parsed(state.sharing)
         self.sharing = tenants.model_copy(update={"min_contributors": opened.reading.minimum})
         self.salt = state.salt
+        self._wanted = frozenset(terms(query or ""))
 
     def found(self, asked: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
         """The records that answer the query, embedded as `asked`, best first; each weighs its score."""
@@ -105,14 +106,14 @@ class Maker:
             delta=delta,
             max_facets=MAX_FACETS * room,
             budget_tokens=synthesize.BUDGET_TOKENS * room,
+            several=bool(self.query),  # what one record alone says is already there as its lesson
         )
         if self.query:
-            # What one record alone says is already there as its lesson.
-            several = [draft for draft in drafts if len(self.reading.parties(draft.contributors)) > 1]
-            drafts = self._answering(several, displays)[:MAX_FACETS]
-        free = [draft for draft in drafts if not self._distilled(draft)]
-        asked = {draft.key for draft in drafts if self._asks_for(draft, displays)}
-        return self.made(free, FacetKind.FACET), self._published([d for d in drafts if self._distilled(d)], asked)
+            drafts = self._answering(drafts, displays)[:MAX_FACETS]
+        distilled = [draft for draft in drafts if self._distilled(draft)]
+        free = [draft for draft in drafts if draft not in distilled] if distilled else drafts
+        asked = {draft.key for draft in distilled if self._asks_for(draft, displays)}
+        return self.made(free, FacetKind.FACET), self._published(distilled, asked)
 
     def updates(self) -> list[Made]:
         """What was propagated to this entity and may still be shown."""
@@ -231,18 +232,22 @@ class Maker:
         this neighbourhood go with it, for that tells nothing that the question did not say. Which they
         are rests on what distilled facets name alone, never on who holds two things together.
         """
-        wanted = set(terms(self.query or ""))
-        free = [draft for draft in drafts if not self._distilled(draft)]
+        wanted = self._wanted
         distilled = [draft for draft in drafts if self._distilled(draft)]
-        said = [draft for draft in free if wanted & (_named(draft, displays) | set(terms(draft.text)))]
-        if not any(wanted & _named(draft, displays) for draft in distilled):
+        free = [draft for draft in drafts if draft not in distilled] if distilled else drafts
+        said = [
+            draft
+            for draft in free
+            if not wanted.isdisjoint(terms(draft.text)) or not wanted.isdisjoint(_named(draft, displays))
+        ]
+        if all(wanted.isdisjoint(_named(draft, displays)) for draft in distilled):
             return said
         # What the question names already takes no place of the others.
         return [*said, *sorted(distilled, key=lambda draft: self._asks_for(draft, displays))]
 
     def _asks_for(self, draft: Draft, displays: Mapping[int, str]) -> bool:
         """Whether the query says every word that names what a draft is about."""
-        return bool(self.query) and _named(draft, displays) <= set(terms(self.query or ""))
+        return bool(self.query) and _named(draft, displays) <= self._wanted
 
     def _heads(self, holders: Mapping[int, set[int]], idf: Mapping[int, float]) -> dict[int, str]:
         """Names of the links that may head a facet: most owners first, then the rarest.

@@ -15,7 +15,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from collab_layer.stages.tokens import lower, normal, stem
+from collab_layer.stages.tokens import by_chunk, lower, normal, stem
 
 ALIKE = 0.9
 """Share of neighbouring pairs of words that two orders of the same words must have in common."""
@@ -31,8 +31,6 @@ _TOKEN = re.compile(
 )
 _FILLERS = "a an the just very really please also too so же ведь вот очень просто также тоже"
 _FILLER = frozenset(_FILLERS.split())
-_LONGEST = 64
-"""Characters of a chunk whose words are kept."""
 
 
 @lru_cache(maxsize=1 << 14)
@@ -42,18 +40,14 @@ def words(text: str) -> tuple[str, ...]:
     A capital A inside the text is a name ("plan A"), not an article.
     """
     plain = normal(text)
-    found = tuple(chain.from_iterable(map(_of, plain.split())))
+    found = tuple(chain.from_iterable(by_chunk(_of_chunk, plain)))
     first = _TOKEN.search(plain)
     return found[1:] if first is not None and first.group() == "A" else found
 
 
-def _of(chunk: str) -> tuple[str, ...]:
-    return _of_chunk(chunk) if len(chunk) <= _LONGEST else _of_chunk.__wrapped__(chunk)
-
-
 @lru_cache(maxsize=1 << 14)
 def _of_chunk(chunk: str) -> tuple[str, ...]:
-    """Words of what stands between two spaces, "A" among them."""
+    """Words of a run without a space, "A" among them."""
     low = ((token, lower(token)) for token in _TOKEN.findall(chunk))
     said = (word for token, word in low if word not in _FILLER or token == "A")
     return tuple(stem(word) if word[0].isalpha() else word for word in said)

@@ -64,7 +64,7 @@ def lesson(
     when, did = ("Когда", "Сделано:") if mostly_cyrillic(task or done) else ("When", "Did:")
     task = _opened(_LEAD.sub("", task).rstrip(" .;:,!…"))
     room = max_tokens - estimate_tokens(f"{when} . {did}") - 1
-    short_task = shorten(task, max(room - estimate_tokens(done), room // 2))
+    short_task = _cut(task, max(room - estimate_tokens(done), room // 2))
     short_done = shorten(done, room - estimate_tokens(short_task))
     head = f"{when} {short_task}{'' if short_task.endswith(('…', '?')) else '.'}" if short_task else ""
     return " ".join(part for part in (head, f"{did} {short_done}" if short_done else "") if part)
@@ -105,7 +105,11 @@ def shorten(text: str, max_tokens: int) -> str:
 
     A word that alone is over the budget is left out whole.
     """
-    line = " ".join(text.split())
+    return _cut(" ".join(text.split()), max_tokens)
+
+
+def _cut(line: str, max_tokens: int) -> str:
+    """A text on one line, shortened."""
     if estimate_tokens(line) <= max_tokens:
         return line
     # Counted in quarters of a token, so that adding a word needs no second count of the whole.

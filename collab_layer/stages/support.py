@@ -23,9 +23,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, fsum
+from operator import attrgetter
 
 from collab_layer.types.graph import Snippet
 from collab_layer.types.scope import Level
+
+_SOURCE = attrgetter("source")
+_WEIGHT_AND_TIME = attrgetter("weight", "at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +66,15 @@ def pool(snippets: Iterable[Snippet], *, min_contributors: int, delta: float) ->
     weights: dict[int, float] = {}
     level: dict[int, Level] = {}
     by_link: defaultdict[int, list[Snippet]] = defaultdict(list)
-    for snippet in sorted(snippets, key=_order):
+    # The heaviest first, then the newest, then by source.
+    for snippet in sorted(sorted(snippets, key=_SOURCE), key=_WEIGHT_AND_TIME, reverse=True):
         if snippet.weight > 0 and snippet.level > Level.NONE:
-            weights.setdefault(snippet.voice, snippet.weight)
-            level[snippet.voice] = min(level.get(snippet.voice, Level.RECORDS), snippet.level)
-            for link in dict.fromkeys(snippet.links):
+            voice, links = snippet.voice, snippet.links
+            weights.setdefault(voice, snippet.weight)
+            level[voice] = min(level.get(voice, snippet.level), snippet.level)
+            for link in links if len(links) < 2 else dict.fromkeys(links):
                 by_link[link].append(snippet)
     return Pool(by_link, level, shares(weights, tenths(delta) or delta), min_contributors, delta)
-
-
-def _order(snippet: Snippet) -> tuple[float, int, str]:
-    return -snippet.weight, -snippet.at, snippet.source
 
 
 def shares(weights: Mapping[int, float], cap: float) -> dict[int, float]:
@@ -109,20 +111,21 @@ def support(of: Pool, owners: Iterable[int]) -> Support | None:
     raise the confidence above that of the RECORDS-level owners alone.
     """
     everyone = sorted(set(owners))
-    open_ones = [owner for owner in everyone if of.level[owner] == Level.RECORDS]
+    level, quotable = of.level, Level.RECORDS
+    open_ones = [owner for owner in everyone if level[owner] == quotable]
     mass = _mass(of, open_ones)
     records = min(mass, len(open_ones) * of.delta)
-    spare = len(everyone) - of.min_contributors + 1
-    together = -1.0
-    if spare > 0 and len(open_ones) < len(everyone):
-        together = tenths(min(_mass(of, everyone), spare * tenths(of.delta)))
-    if together > records or (not open_ones and together >= 0):
-        return Support(frozenset(everyone), together, _mass(of, everyone))
+    if len(open_ones) < len(everyone):
+        spare, whole = len(everyone) - of.min_contributors + 1, _mass(of, everyone)
+        together = tenths(min(whole, spare * tenths(of.delta))) if spare > 0 else -1.0
+        if together > records or (not open_ones and together >= 0):
+            return Support(frozenset(everyone), together, whole)
     return Support(frozenset(open_ones), records, mass) if open_ones else None
 
 
-def _mass(of: Pool, owners: Iterable[int]) -> float:
-    return min(1.0, fsum(of.share[owner] for owner in owners))
+def _mass(of: Pool, owners: Sequence[int]) -> float:
+    share = of.share
+    return min(1.0, fsum([share[owner] for owner in owners]))
 
 
 __all__ = ["Pool", "Support", "pool", "shares", "support", "tenths"]

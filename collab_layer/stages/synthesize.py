@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from math import exp, isfinite
+from operator import itemgetter
+from typing import NamedTuple
 
 from collab_layer.stages.lessons import MAX_TOKENS, NOTE_TOKENS, lesson, mostly_cyrillic, note, shorten
 from collab_layer.stages.repeats import repeats_last
 from collab_layer.stages.support import Pool, Support, pool, support
-from collab_layer.stages.tokens import terms
+from collab_layer.stages.tokens import lower, normal, terms
 from collab_layer.types.graph import Draft, Snippet
 from collab_layer.types.scope import Level
 from collab_layer.types.tokens import estimate_tokens
@@ -42,19 +44,22 @@ QUERY_KEY = "query"
 QUERY_RECORDS = 12
 QUERY_LINKS = 6
 _JOINTS = re.compile(r"[-_.:]+")
+_BEFORE_ENDING = re.compile(r"[ -~]*[ -`{-~]")
 _NAMES = 3
 _NAME_TOKENS = 15
 _QUOTE_TOKENS = 30
 _TRIED = 20
+_RANK = itemgetter(0, 1, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Anchor:
+class _Anchor(NamedTuple):
     """A link that may head a facet; its owners are bits, since every heading link is compared with all others."""
 
+    alone: bool
+    below: float
+    key: str
     link: int
     name: str
-    key: str
     owners: int
     records: frozenset[str]
     bare: bool
@@ -71,6 +76,7 @@ def facets(
     delta: float = DELTA,
     max_facets: int = MAX_FACETS,
     budget_tokens: int = BUDGET_TOKENS,
+    several: bool = False,
 ) -> list[Draft]:
     """Cluster snippets by the links they share; the best supported first.
 
@@ -92,6 +98,7 @@ def facets(
         delta: The most one owner moves a confidence, in (0, 1].
         max_facets: The most returned.
         budget_tokens: For all lines, by `cost`.
+        several: Leave out what rests on one owner alone.
 
     Raises:
         ValueError: `delta` or `min_contributors` is out of range.
@@ -105,12 +112,14 @@ def facets(
     for tried, anchor in enumerate(a for a in anchors if a.link not in taken):
         if len(drafts) >= max_facets or tried >= 2 * max_facets or budget_tokens < LINE_TOKENS:
             break
-        alike = () if _distilled(held, anchor) else likeness.to(anchor)
-        group = [anchor, *_joining(held, anchor, alike, (a for a in anchors if a.link not in taken))]
+        if several and anchor.alone:
+            break  # so are all that follow
+        alike = [] if _distilled(held, anchor) else [a for a in likeness.to(anchor) if a.link not in taken]
+        group = [anchor, *_joining(held, anchor, alike)]
         taken.update(a.link for a in group)
         draft = _facet(held, group[:MAX_LINKS], everyone)
-        if cost(draft) <= budget_tokens:
-            budget_tokens -= cost(draft)
+        if (tokens := cost(draft)) <= budget_tokens:
+            budget_tokens -= tokens
             drafts.append(draft)
     return drafts
 
@@ -127,23 +136,29 @@ def _quotable(snippets: Iterable[Snippet]) -> int:
 
 def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> list[_Anchor]:
     """Links that may be shown, several owners before one, then by support, then by name and id."""
+    called = {link: " ".join(names[link].split()) for link in sorted(names)}
     first: dict[str, int] = {}
-    for link in sorted(names):
-        first.setdefault(" ".join(names[link].split()), link)
+    for link, whole in called.items():
+        first.setdefault(whole, link)
     found: list[_Anchor] = []
     bits = {voice: 1 << place for place, voice in enumerate(held.share)}
-    for link in held.by_link.keys() & names.keys():
-        snippets, whole = held.by_link[link], " ".join(names[link].split())
-        name = _short(whole)
-        voices = {s.voice for s in snippets}
-        backed = support(held, voices) if name else None
-        if backed:
+    backing: dict[int, Support | None] = {}
+    for link in held.by_link.keys() & called.keys():
+        snippets, whole = held.by_link[link], called[link]
+        owners, bare = 0, True
+        for s in snippets:
+            owners |= bits[s.voice]
+            bare = bare and s.text is None
+        if owners not in backing:
+            backing[owners] = support(held, [s.voice for s in snippets])
+        backed, name = backing[owners], _short(whole)
+        if backed and name:
             key = whole if first[whole] == link else f"{whole} ({link})"
-            records = frozenset(s.source for s in snippets)
-            bare = all(s.text is None for s in snippets)
-            owners = sum(bits[voice] for voice in voices)
-            found.append(_Anchor(link, name, key, owners, records, bare, backed, backed.mass * idf.get(link, 1.0)))
-    return sorted(found, key=lambda a: (len(a.backed.owners) < 2, -round(a.score, 9), a.key))
+            records = frozenset([s.source for s in snippets])
+            score = backed.mass * idf.get(link, 1.0)
+            alone, below = len(backed.owners) < 2, -round(score, 9)
+            found.append(_Anchor(alone, below, key, link, name, owners, records, bare, backed, score))
+    return sorted(found, key=_RANK)
 
 
 def _distilled(held: Pool, anchor: _Anchor) -> bool:
@@ -153,32 +168,34 @@ def _distilled(held: Pool, anchor: _Anchor) -> bool:
 class _Likeness:
     """Which links have nearly the same owners, or nearly the same records, as another."""
 
-    def __init__(self, anchors: Iterable[_Anchor]) -> None:
-        self._by_owners: defaultdict[int, list[_Anchor]] = defaultdict(list)
-        self._by_record: defaultdict[str, list[_Anchor]] = defaultdict(list)
-        for one in anchors:
-            self._by_owners[one.owners].append(one)
+    def __init__(self, anchors: Sequence[_Anchor]) -> None:
+        self._anchors = anchors
+        self._by_owners: defaultdict[int, list[int]] = defaultdict(list)
+        by_record: defaultdict[str, list[int]] = defaultdict(list)
+        for place, one in enumerate(anchors):
+            self._by_owners[one.owners].append(place)
             for record in one.records:
-                self._by_record[record].append(one)
+                by_record[record].append(place)
+        self._shared = {record: places for record, places in by_record.items() if len(places) > 1}
 
-    def to(self, head: _Anchor) -> set[int]:
-        """Links alike, that of the head among them; by owners only two that several hold, or that nobody wrote of."""
-        found: set[int] = set()
-        for owners, those in self._by_owners.items():
-            if (head.owners & owners).bit_count() / (head.owners | owners).bit_count() >= ALIKE:
-                several = min(head.owners.bit_count(), owners.bit_count()) > 1
-                found.update(one.link for one in those if several or (head.bare and one.bare))
-        shared = Counter(one.link for record in head.records for one in self._by_record[record])
-        size = {one.link: len(one.records) for record in head.records for one in self._by_record[record]}
-        mine = len(head.records)
-        found.update(link for link, both in shared.items() if both / (mine + size[link] - both) >= ALIKE)
-        return found
+    def to(self, head: _Anchor) -> list[_Anchor]:
+        """Other links alike, best first; by owners only two that several hold, or that nobody wrote of."""
+        anchors, mine, found = self._anchors, head.owners, set[int]()
+        for owners, places in self._by_owners.items():
+            both = mine & owners
+            if both and both.bit_count() / (mine | owners).bit_count() >= ALIKE:
+                several = min(mine.bit_count(), owners.bit_count()) > 1
+                found.update(place for place in places if several or (head.bare and anchors[place].bare))
+        shared = Counter(chain.from_iterable(self._shared.get(record, ()) for record in head.records))
+        for place, common in shared.items():
+            if common / (len(head.records) + len(anchors[place].records) - common) >= ALIKE:
+                found.add(place)
+        return [anchors[place] for place in sorted(found) if anchors[place] is not head]
 
 
-def _joining(held: Pool, head: _Anchor, alike: Container[int], others: Iterable[_Anchor]) -> list[_Anchor]:
+def _joining(held: Pool, head: _Anchor, alike: Iterable[_Anchor]) -> list[_Anchor]:
     """Links that a facet names too; one that it must not name is a facet of its own, not silenced by it."""
-    inside = head.backed.owners
-    return [one for one in others if one.link in alike and one is not head and _permitted(held, one.link, inside)]
+    return [one for one in alike if _permitted(held, one.link, head.backed.owners)]
 
 
 def _facet(held: Pool, shown: Sequence[_Anchor], everyone: int) -> Draft:
@@ -244,12 +261,18 @@ def _distinct(names: Iterable[str]) -> list[str]:
     """At most three names, none of which only repeats words of another."""
     kept: dict[str, frozenset[str]] = {}
     for name in names:
-        words = frozenset(terms(name)) or frozenset((name,))
+        words = _words_of(name) or frozenset((name,))
         if not any(words <= other or other <= words for other in kept.values()):
             kept[name] = words
         if len(kept) == _NAMES:
             break
     return list(kept)
+
+
+@lru_cache(maxsize=1 << 13)
+def _words_of(name: str) -> frozenset[str]:
+    """Terms of a name."""
+    return frozenset(terms(name))
 
 
 def _label(names: Sequence[str], count: int, everyone: int | None, quoted: str, bare: bool) -> str:
@@ -327,14 +350,18 @@ def _unsaid(names: Sequence[str], text: str) -> list[str]:
     left = [name for name in names if name.casefold() not in lowered]
     if not left:
         return left
+    whole = lower(normal(text)).replace("'", "")
+    if not any(all(map(whole.__contains__, _fixed(name))) for name in left):
+        return left
     said = frozenset(terms(text))
-    return [name for name in left if not said >= _apart(name)]
+    return [name for name in left if not said >= _words_of(_JOINTS.sub(" ", name))]
 
 
 @lru_cache(maxsize=1 << 13)
-def _apart(name: str) -> frozenset[str]:
-    """Terms of the words of a name."""
-    return frozenset(terms(_JOINTS.sub(" ", name)))
+def _fixed(name: str) -> tuple[str, ...]:
+    """What of a name's terms no ending changes: up to the last digit or sign; words of letters alone have none."""
+    found = (_BEFORE_ENDING.match(term) for term in _words_of(_JOINTS.sub(" ", name)))
+    return tuple(match.group() for match in found if match)
 
 
 def _lesson(line: str, behind: Sequence[tuple[Snippet, float, float]], delta: float) -> Draft:

@@ -8,6 +8,7 @@ Pure: the same text gives the same terms in every process and on every database.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 import threading
 import unicodedata
@@ -36,6 +37,9 @@ _END = re.compile(
     r"(?:(?<=[.!?…]\s)|(?<=[.!?…][\"'»”)]\s))\s*(?=[\"'«“(]*[^\Wa-zа-яё_])"
     r"|(?:(?<=\n)|\s*\n)\s*)"
 )
+_STOPS = ".!?…\n"
+"""Without one of these a text is one sentence."""
+_RUN = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
 _SMALL_NUMBER = re.compile(r"v?\d{1,2}")
 
@@ -113,14 +117,22 @@ def _of_token(token: str) -> tuple[str, ...]:
     return (whole, *(stem(part) for part in parts if _says(part)))
 
 
+def by_chunk(of: Callable[[str], tuple[str, ...]], text: str) -> Iterator[tuple[str, ...]]:
+    """What a kept function says of each run of characters between two spaces; of a long one it is not kept."""
+    chunks = text.split()
+    if max(map(len, chunks), default=0) <= _MAX_TOKEN:
+        return map(of, chunks)
+    return (_kept_if_short(of, chunk) for chunk in chunks)
+
+
+def _kept_if_short(of: Callable[[str], tuple[str, ...]], chunk: str) -> tuple[str, ...]:
+    return of(chunk) if len(chunk) <= _MAX_TOKEN else inspect.unwrap(of)(chunk)
+
+
 @lru_cache(maxsize=1 << 16)
 def _of_chunk(chunk: str) -> tuple[str, ...]:
+    """Terms of a run without a space: none reaches over one, and most runs come again and again."""
     return tuple(chain.from_iterable(map(_of_token, WORD.findall(chunk))))
-
-
-def _of(chunk: str) -> tuple[str, ...]:
-    """Terms of what stands between two spaces: no term holds a space, and most chunks come again and again."""
-    return _of_chunk(chunk) if len(chunk) <= _MAX_TOKEN else _of_chunk.__wrapped__(chunk)
 
 
 def _says(part: str) -> bool:
@@ -137,14 +149,14 @@ def terms(text: str, *, limit: int = MAX_TERMS) -> list[str]:
         text: Any text; only the first 100,000 characters are read.
         limit: The most terms returned.
     """
-    return list(islice(chain.from_iterable(map(_of, normal(text).split())), limit))
+    return list(islice(chain.from_iterable(by_chunk(_of_chunk, normal(text))), limit))
 
 
 def says(text: str, enough: int, *, limit: int) -> int:
     """How many different terms are among the first `limit` of a text; read hardly further than to `enough` of them."""
     found: set[str] = set()
-    for chunk in normal(text).split():
-        mine = _of(chunk)[:limit]
+    for run in _RUN.finditer(normal(text)):
+        mine = _kept_if_short(_of_chunk, run.group())[:limit]
         found.update(mine)
         limit -= len(mine)
         if len(found) >= enough or not limit:
@@ -197,7 +209,7 @@ def sentences(text: str) -> Iterator[str]:
 
 def _pieces(text: str) -> Iterator[str]:
     start = 0
-    for end in _END.finditer(text):
+    for end in _END.finditer(text) if any(map(text.__contains__, _STOPS)) else ():
         if piece := text[start : end.start()].strip():
             yield piece
         start = end.end()
@@ -216,6 +228,7 @@ __all__ = [
     "MAX_TERMS",
     "STOP",
     "WORD",
+    "by_chunk",
     "fold",
     "fold_word",
     "hashed",

@@ -20,9 +20,12 @@ OVERHEAD_TOKENS = 48
 """Tokens of the head and the fences, counted against the budget."""
 
 
+_STRING = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def quote(text: str) -> str:
     """One line of JSON string: line breaks, quotes and control characters are escaped."""
-    return json.dumps(" ".join(text.split()), ensure_ascii=False)
+    return _STRING(" ".join(text.split()))
 
 
 def shown_id(id_: str) -> str:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collab_layer.stages.support import pool, shares, support
-from collab_layer.stages.synthesize import cost, facets, lessons_from, query_facet
+from collab_layer.stages.synthesize import _unsaid, cost, facets, lessons_from, query_facet
+from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 from collab_layer.types.graph import Draft, Snippet
@@ -296,7 +297,7 @@ def test_a_lesson_said_twice_is_shown_once_with_both_sources_and_no_more_confide
 
 
 def test_lessons_need_one_score_per_record():
-    assert lessons_from([], []) == []
+    assert not list(lessons_from([], []))
     with pytest.raises(ValueError):  # noqa: PT011  zip's own message
         lessons_from([holding(1, 1)], [])
 
@@ -343,3 +344,45 @@ def test_a_topic_with_a_hyphen_that_the_note_says_in_two_words_is_no_deed():
     said = "Anchor: bay 315, no blocker, family release schedule timing only, and the public showcase in hall 314."
     (draft,) = lessons_from([Snippet("c1", 1, R, 1.0, 5, said, (7,))], [1.0], {7: "family-release"})
     assert draft.text == said
+
+
+NAMED = st.sampled_from(
+    ["go modules", "Go-Modules", "i475", "r2y's", "R2Y’s", "v1.2", "C++", "Дюна 2", "ёлки", "the", "ERR_42", "x"]
+)
+SAYING = st.sampled_from(["module", "I 475", "r2i", "дюну", "2", "err 42", "don't", "r2y's"])
+WRITTEN = st.lists(st.one_of(NAMED, SAYING))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(NAMED, max_size=4), WRITTEN.map(" ".join))
+def test_what_a_text_leaves_unsaid_is_what_its_terms_lack(names, text):
+    said = set(terms(text))
+    slow = [
+        name
+        for name in names
+        if name.casefold() not in text.casefold() and not said >= set(terms(re.sub(r"[-_.:]+", " ", name)))
+    ]
+    assert _unsaid(names, text) == slow
+
+
+HELD = st.builds(
+    lambda owner, link, more, level, text: Snippet(
+        f"s{owner}-{link}-{more}", owner, level, owner / 4 + 0.2, link, text, (link, more), None, 9 * (owner > 3)
+    ),
+    st.integers(1, 5),
+    st.integers(1, 7),
+    st.integers(1, 7),
+    st.sampled_from([F, R, R]),
+    st.sampled_from([None, None, "The cache went stale on Monday.", "Nobody saw the queue fill up."]),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(HELD, max_size=30, unique_by=lambda one: one.source), st.integers(1, 8), st.sampled_from([60, 150, 400])
+)
+def test_what_several_say_is_what_is_left_without_what_one_says(held, most, budget):
+    every = facets(held, NAMES, IDF, max_facets=most, budget_tokens=budget)
+    voices = {s.source: s.voice for s in held}
+    shared = [draft for draft in every if len({voices[source] for source, _, _ in draft.sources}) > 1]
+    assert facets(held, NAMES, IDF, max_facets=most, budget_tokens=budget, several=True) == shared
