@@ -57,6 +57,15 @@ _CURRENT = select(derived).where(
 _NEXT_END = select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
 _ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_(GONE))
 _MARKS = select(_D.id, _D.superseded).where(_TENANTS, one_of(_D.id, "ids"))
+_STANDING = select(_D.id, _D.owner, _D.kind, _D.key).where(
+    _TENANTS, one_of(_D.owner, "owners"), one_of(_D.key, "keys"), _D.superseded.is_(None)
+)
+_SHOWN_AGAIN = (
+    update(derived)
+    .where(_D.tenant == bindparam("of"), one_of(_D.id, "ids"))
+    .where(_D.superseded.is_not(None), _D.superseded.not_in(GONE))
+    .values(superseded=None)
+)
 _N = lineage.c
 _RESTS = select(_N.item, _N.source, _N.principal, _N.weight).where(_N.tenant == bindparam("tenant"), _N.item.in_(_MINE))
 _PUBLISHED = (
@@ -139,10 +148,8 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
     ]
     if rows:
         connection.execute(_SUPERSEDED, rows)
-    marked = _D.superseded.is_not(None) & _D.superseded.not_in((ERASED, FORGOTTEN))
     for part in pages([item.id for item in items]):
-        mine = (_D.tenant == tenant) & among(connection, _D.id, part)
-        connection.execute(update(derived).where(mine, marked).values(superseded=None))
+        connection.execute(_SHOWN_AGAIN, {"of": tenant, "ids": part})
 
 
 def _instead(connection: Connection, tenant: str, items: Sequence[Item]) -> list[tuple[Item, list[str]]]:
@@ -150,9 +157,8 @@ def _instead(connection: Connection, tenant: str, items: Sequence[Item]) -> list
     owners, keys = sorted({item.owner for item in items}), sorted({item.key for item in items})
     found: dict[tuple[int, str, str], list[str]] = {}
     for part in pages(keys):
-        here = (_D.tenant == tenant) & among(connection, _D.owner, owners) & among(connection, _D.key, part)
-        for row in connection.execute(select(_D.id, _D.owner, _D.kind, _D.key).where(here, _D.superseded.is_(None))):
-            found.setdefault((row.owner, row.kind, row.key), []).append(row.id)
+        for id_, owner, kind, key in connection.execute(_STANDING, {"tenant": tenant, "owners": owners, "keys": part}):
+            found.setdefault((owner, kind, key), []).append(id_)
     return [
         (item, [id_ for id_ in found.get((item.owner, item.kind.value, item.key), ()) if id_ != item.id])
         for item in items
