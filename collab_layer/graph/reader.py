@@ -180,8 +180,8 @@ def neighborhood(
     own = _with_seeds(every.take(slice(own_cap)), seeds, reading.now)
     groups = mine.pick(Kind.MEMBER_OF).ids
     around = reading.edges([*own.ids.tolist(), *groups.tolist()])
-    held = holders(reading, [around[target] for target in own.ids.tolist()], focus, holders_cap)
     members = _members(reading, [around[group] for group in groups.tolist()], focus)
+    held = holders(reading, [around[target] for target in own.ids.tolist()], focus, holders_cap, members)
     near = _vector_of(reading, focus)
     holding, row_of_pair = _distinct(held.ids)
     named = _union(holding, members) if len(members) else holding
@@ -332,7 +332,7 @@ class Holders:
     Attributes:
         target: Which of the targets is held, ascending, shape (p,).
         ids, weight, last: The holder and its edge, newest first within each target, shape (p,).
-        counted: How many hold each target, also those over the cap, at least 1, shape (t,).
+        counted: How many hold each target, whoever they are, at least 1, shape (t,).
     """
 
     target: Rows
@@ -342,8 +342,19 @@ class Holders:
     counted: Floats
 
 
-def holders(reading: Reading, targets: Sequence[Around], focus: int, cap: int) -> Holders:
-    """Visible holders of each target but the focus, the newest of them; how many there are."""
+def holders(reading: Reading, targets: Sequence[Around], focus: int, cap: int, also: Ids) -> Holders:
+    """The newest visible holders of each target but the focus, with all that each of them holds of the targets.
+
+    A cap on pairs would tell that somebody who came early to a thing does not hold it: the more holders things
+    have, the less would be known of those who share most.
+
+    Args:
+        reading: Whose.
+        targets: What lies around each.
+        focus: Left out, and counted.
+        cap: Holders of one target that are looked for.
+        also: Others whose pairs are wanted.
+    """
     kinds = (Kind.HELD_BY, Kind.MENTIONED_BY)
     of_each = [target.ends(*kinds) for target in targets]
     size = np.array([len(ends) for ends in of_each], np.int64)
@@ -353,21 +364,29 @@ def holders(reading: Reading, targets: Sequence[Around], focus: int, cap: int) -
     levels[itself] = Level.NONE
     counted = reading.counted_runs(levels, ends, stop)
     counted[np.searchsorted(stop, itself, side="right")] += 1
-    # Among so many of the newest are as many as are taken, so that of a hub few rows are looked at.
-    reach = np.minimum(size, cap + _in_runs(levels == Level.NONE, stop))
-    read = together([target.rows(*kinds)[:most] for target, most in zip(targets, reach.tolist(), strict=True)])
-    seen = np.flatnonzero(levels[_runs(stop - size, reach)])
-    last = np.searchsorted(seen, np.cumsum(reach))
-    first = np.concatenate([np.zeros(min(1, len(last)), np.int64), last[:-1]])
-    taken = np.minimum(last - first, cap)
-    rows = seen[_runs(first, taken)]
+    pool = np.zeros(len(reading.level_of), np.bool_)
+    pool[ends[_first_of_each(levels > Level.NONE, size, stop, cap)]] = True
+    pool[also] = True
+    pairs = np.flatnonzero(pool.take(ends))
+    read = together([target.rows(*kinds) for target in targets])
     return Holders(
-        np.repeat(np.arange(len(targets), dtype=np.int32), taken),
-        read["dst"].astype(np.int64)[rows],
-        read["weight"].astype(np.float64)[rows],
-        read["last"].astype(np.int64)[rows],
+        np.searchsorted(stop, pairs, side="right").astype(np.int32),
+        ends[pairs].astype(np.int64),
+        read["weight"][pairs],
+        read["last"][pairs],
         np.maximum(counted, 1.0),
     )
+
+
+def _first_of_each(which: Bools, size: Ids, stop: Ids, most: int) -> Ids:
+    """Places of the first so many that count in each of several runs, which stand one after another."""
+    # Among so many of a run are as many as are taken, so that of a hub few are looked at.
+    reach = np.minimum(size, most + _in_runs(~which, stop))
+    place = _runs(stop - size, reach)
+    seen = np.flatnonzero(which[place])
+    last = np.searchsorted(seen, np.cumsum(reach))
+    first = np.concatenate([np.zeros(min(1, len(last)), np.int64), last[:-1]])
+    return place[seen[_runs(first, np.minimum(last - first, most))]]
 
 
 def _in_runs(which: Bools, stop: Ids) -> Ids:

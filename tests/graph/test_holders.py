@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from collab_layer.governance.grants import Audience
-from collab_layer.graph.adjacency import PACKED, Adjacency, Around, Kind, unpack
+from collab_layer.graph.adjacency import PACKED, Adjacency, Around, Kind
 from collab_layer.graph.index import TenantIndex
 from collab_layer.graph.reader import Reading, _union, holders
 from collab_layer.types.scope import Level
@@ -48,23 +48,45 @@ def around(draw):
     return Around(np.array(rows, PACKED))
 
 
-def _one(reading, target, focus, cap):
+def _newest(reading, target, focus, cap):
+    ends = target.ends(*KINDS)
+    return ends[np.flatnonzero(reading.level_of[ends] * (ends != focus))[:cap]].tolist()
+
+
+def _counted(reading, target, focus):
     ends = target.ends(*KINDS)
     others = ends != focus
-    levels = reading.level_of[ends] * others
-    counted = reading.counted_levels(levels, ends) + int(not others.all())
-    return unpack(target.rows(*KINDS)[np.flatnonzero(levels)[:cap]]), max(counted, 1)
+    return max(reading.counted_levels(reading.level_of[ends] * others, ends) + int(not others.all()), 1)
 
 
 @settings(max_examples=300)
-@given(readings, st.lists(around(), max_size=6), st.integers(-1, ENTITIES - 1), st.integers(1, 12))
-def test_together_and_one_by_one_are_the_same(reading, targets, focus, cap):
-    found = holders(reading, targets, focus, cap)
-    expected = [_one(reading, target, focus, cap) for target in targets]
-    assert found.target.tolist() == [at for at, (edges, _) in enumerate(expected) for _ in range(len(edges))]
-    for name in ("ids", "weight", "last"):
-        assert getattr(found, name).tolist() == [one for edges, _ in expected for one in getattr(edges, name).tolist()]
-    assert found.counted.tolist() == [counted for _, counted in expected]
+@given(
+    readings,
+    st.lists(around(), max_size=6),
+    st.integers(-1, ENTITIES - 1),
+    st.integers(1, 12),
+    st.sets(st.integers(0, ENTITIES - 1), max_size=3),
+)
+def test_together_and_one_by_one_are_the_same(reading, targets, focus, cap, also):
+    also -= {focus}
+    found = holders(reading, targets, focus, cap, np.array(sorted(also), np.int64))
+    pool = also.union(*(_newest(reading, target, focus, cap) for target in targets))
+    expected = [
+        (at, row["dst"], row["weight"], row["last"])
+        for at, target in enumerate(targets)
+        for row in target.rows(*KINDS)
+        if row["dst"] in pool
+    ]
+    assert list(zip(found.target, found.ids, found.weight, found.last, strict=True)) == expected
+    assert found.counted.tolist() == [_counted(reading, target, focus) for target in targets]
+
+
+def test_who_came_early_to_one_thing_and_late_to_another_holds_both():
+    early, late = ([(end, Kind.HELD_BY, 1.0, 1, -at) for at, end in enumerate(ends)] for ends in ([7, 8, 9], [9, 8]))
+    reading = _reading([True] * ENTITIES, [False] * ENTITIES, Level.RECORDS, {}, 1, {}, 1)
+    found = holders(reading, [Around(np.array(rows, PACKED)) for rows in (early, late)], 1, 1, np.zeros(0, np.int64))
+    assert list(zip(found.target, found.ids, strict=True)) == [(0, 7), (0, 9), (1, 9)]
+    assert found.counted.tolist() == [3, 2]
 
 
 @given(readings)
