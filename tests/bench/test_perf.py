@@ -128,7 +128,7 @@ def test_a_plot_is_drawn_where_matplotlib_is(small, tmp_path):
 def test_two_processes_that_wait_for_a_model_are_faster_than_one(tmp_path):
     kind = fleet.Kind("waits", wait_s=1.0, bar=1.5)  # so long that a busy machine is no matter
     rows = list(fleet.measure(str(tmp_path / "fleet.db"), 2, 1, _quiet, jobs=12, kinds=[kind]))
-    assert [row.name.rpartition(".")[2] for row in rows] == ["jobs_per_s", "jobs_per_s", "ratio"]
+    assert [row.name.rpartition(".")[2] for row in rows] == ["jobs_per_s", "cpu_ms", "jobs_per_s", "cpu_ms", "ratio"]
     assert rows[-1].value > 1.2
     assert rows[-1].ok is None, "SQLite has one writer: no bar"
 

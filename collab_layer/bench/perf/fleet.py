@@ -5,7 +5,7 @@ Out:  rows `perf.fleet.<kind>.<n>_workers.<figure>`, and their ratio.
 
 `waits`: each job waits for a stand-in of a model, 200 ms, while nothing is computed. `computes`: no job waits.
 `computes_apart`: the same work in as many tenants as there are workers. Starting the processes is not counted; from
-then on the wall is, since that is what a second worker is for.
+then on the wall is, since that is what a second worker is for. CPU of all workers for each job stands beside it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from collab_layer.types.interaction import Interaction
 from collab_layer.types.scope import Sharing
 
 WAIT_S = 0.2
-JOBS = 80
-"""Owners with one note each."""
+JOBS, WARM = 80, 4
+"""Owners with one note each; and those of a tenant of its own that each worker works off first."""
 WAITS_BAR, COMPUTES_BAR, AT = 3.0, 1.5, 4
 """Of so many workers on PostgreSQL against one; SQLite has one writer, and no bar."""
 PATIENCE_S = 900.0
@@ -63,18 +63,20 @@ class Kind:
         wait_s: How long each job waits for a model; 0 asks none.
         apart: Each worker begins with a tenant of its own.
         bar: For the ratio of `AT` workers on PostgreSQL.
+        times: How often as many jobs there are, where each takes so much less.
     """
 
     name: str
     wait_s: float
     apart: bool = False
     bar: float | None = None
+    times: int = 1
 
 
 KINDS = (
     Kind("waits", WAIT_S, bar=WAITS_BAR),
-    Kind("computes", 0.0, bar=COMPUTES_BAR),
-    Kind("computes_apart", 0.0, apart=True),
+    Kind("computes", 0.0, bar=COMPUTES_BAR, times=5),
+    Kind("computes_apart", 0.0, apart=True, times=5),
 )
 
 
@@ -96,22 +98,25 @@ def measure(
         workers: Processes, >= 2.
         seed: Of the notes.
         tell: Progress.
-        jobs: How much there is to do each time.
+        jobs: How much there is to do each time, or `Kind.times` as much.
         kinds: What the workers do.
     """
     judged = workers == AT and "://" in url and not url.startswith("sqlite")
-    for done, kind in enumerate(kinds):
+    for at, kind in enumerate(kinds):
         pace: list[float] = []
         for count in (1, workers):
-            names = tuple(f"fleet-{kind.name}-{count}-{at}" for at in range(workers if kind.apart else 1))
+            names = tuple(f"fleet-{kind.name}-{count}-{one}" for one in range(workers if kind.apart else 1))
             case = _Case(url, names, kind.wait_s, count)
-            asyncio.run(_fill(case, seed, jobs // len(names)))
-            pace.append(jobs // len(names) * len(names) / _run(case))
+            each = kind.times * jobs // len(names)
+            asyncio.run(_fill(case, seed, each))
+            done, (wall, cpu) = each * len(names), _run(case)
+            pace.append(done / wall)
             name = f"perf.fleet.{kind.name}.{count}_worker{'s' if count > 1 else ''}"
             yield Row(f"{name}.jobs_per_s", pace[-1], unit="1/s")
+            yield Row(f"{name}.cpu_ms", 1000 * cpu / done, unit="ms")
         ratio = Row(f"perf.fleet.{kind.name}.{workers}_workers.ratio", pace[1] / pace[0], unit="x")
         yield ratio if kind.bar is None or not judged else ratio.against(">=", kind.bar)
-        tell("fleet", done + 1, len(kinds))
+        tell("fleet", at + 1, len(kinds))
 
 
 async def _fill(case: _Case, seed: int, jobs: int) -> None:
@@ -127,13 +132,21 @@ async def _fill(case: _Case, seed: int, jobs: int) -> None:
                     await layer.drain()
 
 
+async def _warm(layer: AsyncCollabLayer) -> None:
+    """Each statement was run before: a worker lives for days, and is not measured by its first second."""
+    writer = Writer(0)
+    for _ in range(2):
+        await layer.observe([_note(writer, at) for at in range(WARM)])
+        await layer.drain()
+
+
 def _note(writer: Writer, at: int) -> Interaction:
     owner, thing = Entity("user", f"u{at}"), Entity("item", f"i{at % 20}")
     return Interaction(actor=owner, target=thing, verb="noted", text=writer.note())
 
 
-def _run(case: _Case) -> float:
-    """Seconds of wall until all is done, once every process stands ready."""
+def _run(case: _Case) -> tuple[float, float]:
+    """Seconds of wall until all is done, once every process stands ready, and of CPU of them together."""
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(case.workers + 1)
     ended: Any = spawn.Queue()
@@ -143,9 +156,8 @@ def _run(case: _Case) -> float:
     try:
         ready.wait(PATIENCE_S)
         begun = time.perf_counter()
-        for _ in processes:
-            ended.get(timeout=PATIENCE_S)
-        return time.perf_counter() - begun
+        cpu = sum(ended.get(timeout=PATIENCE_S) for _ in processes)
+        return time.perf_counter() - begun, cpu
     finally:
         for process in processes:
             process.join(10)
@@ -155,18 +167,24 @@ def _run(case: _Case) -> float:
 def _work(case: _Case, number: int, ready: Barrier, ended: Any) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # as under a supervisor: Linux may share the processors by session, and all would have one share
-    asyncio.run(_drain(case, number, ready))
-    ended.put(True)
+    ended.put(asyncio.run(_drain(case, number, ready)))
 
 
-async def _drain(case: _Case, number: int, ready: Barrier) -> None:
+async def _drain(case: _Case, number: int, ready: Barrier) -> float:
+    """Seconds of CPU from when every process stands ready."""
     settings = _QUIET.model_copy(update={"trigger": "eager"})
     model = SlowModel(case.wait_s) if case.wait_s else None
-    async with await AsyncCollabLayer.open(case.url, settings=settings, memory_model=model) as layer:
+    own, sharing = f"{case.tenants[0]}-{number}", Sharing.within_tenant("records")
+    async with await AsyncCollabLayer.open(
+        case.url, tenant=own, settings=settings, sharing=sharing, memory_model=model
+    ) as layer:
+        await _warm(layer)
         await layer.health()  # connections are open, and what is known is read
         await asyncio.to_thread(ready.wait, PATIENCE_S)
+        begun = time.process_time()
         for at in range(len(case.tenants)):
             await layer.for_tenant(case.tenants[(number + at) % len(case.tenants)]).drain()
+        return time.process_time() - begun
 
 
 __all__ = ["KINDS", "Kind", "SlowModel", "measure"]
