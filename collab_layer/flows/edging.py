@@ -7,7 +7,7 @@ Out:  an edge to each, for as long as the event holds; those that an earlier rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, update
@@ -46,8 +46,14 @@ def write(
     adjacency: Adjacency,
     parts: Sequence[tuple[Loaded, Sequence[tuple[int, ...]], Sequence[int]]],
     now: int,
+    *,
+    touched: Collection[int],
+    fold_at: int,
 ) -> None:
-    """Bring edges to the links of events: of each claim all links, and the rows that are to be written."""
+    """Bring edges to the links of events: of each claim all links, and the rows that are to be written.
+
+    The arrays of the claims' own entities are packed with them, and of those touched that have `fold_at` deltas.
+    """
     tenant = parts[0][0].claim.tenant
     # Records that are read again have edges of an earlier reading; so have those of a worker that died over them.
     worded = [loaded.events[row].id for loaded, _, rows in parts for row in rows if loaded.events[row].text is not None]
@@ -65,6 +71,9 @@ def write(
                         interaction=event.id, valid_to=event.valid_to,
                     )  # fmt: skip
             gone += [edge for other, both in before.items() if other not in linked[row] for edge in both]
+    own = frozenset(loaded.claim.entity for loaded, _, _ in parts)
+    nodes = sorted(own.union(touched))
+    adjacency.fold(connection, tenant, nodes, at_least=fold_at, always=own, now=now, new=lines)
     insert(connection, edges, lines)
     _remove(connection, adjacency, tenant, gone)
 

@@ -183,7 +183,9 @@ def _records(tools: Tools, connection: Connection, worded: Sequence[Worded], sta
     tenant, now, adjacency = worded[0].loaded.claim.tenant, tools.now(), tools.store.adjacency
     ids = _named(tools, connection, worded, stands)
     parts = [_part(tools, connection, one, ids) for one in worded]
-    edging.write(connection, adjacency, [(part.loaded, part.links, part.rows) for part in parts], now)
+    touched = {id_ for part in parts for id_ in part.touched}
+    written = [(part.loaded, part.links, part.rows) for part in parts]
+    edging.write(connection, adjacency, written, now, touched=touched, fold_at=FOLD_AT)
     _, rev = names.bump(connection, tenant)
     drafts = quarantine.spared(connection, tenant, [draft for part in parts for draft in _cards(tools, part)])
     _drop_moved(connection, tenant, drafts, rev)
@@ -191,8 +193,6 @@ def _records(tools: Tools, connection: Connection, worded: Sequence[Worded], sta
     edging.pin(connection, [part.loaded for part in parts])
     spans.bring(connection, adjacency, tenant, {id_: end for part in parts for id_, end in part.ended.items()}, now)
     actors = [part.loaded.claim.entity for part in parts]
-    touched = {id_ for part in parts for id_ in part.touched}.union(actors)
-    adjacency.fold(connection, tenant, sorted(touched), at_least=FOLD_AT, always=frozenset(actors), now=now)
     edging.count_degrees(connection, adjacency, tenant, actors, now, rev)
 
 

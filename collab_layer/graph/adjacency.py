@@ -248,12 +248,16 @@ class Adjacency:
         at_least: int = 1,
         always: Collection[int] = (),
         now: int = 0,
+        new: Sequence[dict[str, Any]] = (),
     ) -> int:
         """Pack the deltas of nodes that have at least so many, or that are named; how many nodes were packed.
 
         One select tells which rows there are and what they hold; exactly those are merged and
         marked. Rows that ended by `now` are marked too, and merged nowhere; rows that will end
         are left. The tenant's row is taken first, so that two folds never meet.
+
+        `new` are rows of the nodes that the caller stores next in the same transaction: they count
+        as if they were stored, and those that are packed are marked here, not written twice.
         """
         if connection.dialect.name != "sqlite":  # there the whole database is ours already
             lock(connection, tenant)
@@ -262,6 +266,9 @@ class Adjacency:
             part = list(nodes[start : start + _CHUNK])
             for row in connection.execute(_FOLDABLE, {"tenant": tenant, "nodes": part, "now": now}).all():
                 waiting.setdefault(row.src, []).append(row)
+        for line in new:
+            if line["valid_to"] == FOREVER or line["valid_to"] <= now:
+                waiting.setdefault(line["src"], []).append(_New(line))
         chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least or node in always}
         if not chosen:
             return 0
@@ -270,7 +277,7 @@ class Adjacency:
         packed = {node: _merge(base.get(node, none), _fresh(rows)) for node, rows in chosen.items()}
         for (node, pack), version in zip(packed.items(), _keep(connection, tenant, packed), strict=True):
             self._remember(tenant, node, version, Around(pack))
-        _mark(connection, tenant, [row.id for rows in chosen.values() for row in rows])
+        _mark(connection, tenant, [row for rows in chosen.values() for row in rows])
         return len(chosen)
 
     def crowded(
@@ -360,9 +367,26 @@ def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> 
     return [row["version"] for row in rows]
 
 
-def _mark(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
+class _New:
+    """A row that is not stored yet, as one that was read."""
+
+    __slots__ = ("at", "dst", "kind", "line", "valid_to", "weight")
+
+    def __init__(self, line: dict[str, Any]) -> None:
+        self.line = line
+        self.dst, self.kind, self.weight = line["dst"], line["kind"], line["weight"]
+        self.at, self.valid_to = line["at"], line["valid_to"]
+
+
+def _mark(connection: Connection, tenant: str, rows: Sequence[Any]) -> None:
     """Note that these are packed."""
-    for part in pages(ids):
+    stored: list[int] = []
+    for row in rows:
+        if isinstance(row, _New):
+            row.line["folded"] = True
+        else:
+            stored.append(row.id)
+    for part in pages(stored):
         connection.execute(
             update(edges).where(edges.c.tenant == tenant, among(connection, edges.c.id, part)).values(folded=True)
         )

@@ -10,11 +10,12 @@ from sqlalchemy import select
 
 from collab_layer.graph import writer
 from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.engine import insert
 from collab_layer.graph.names import find
 from collab_layer.graph.store import GraphStore
-from collab_layer.graph.tables import interactions
+from collab_layer.graph.tables import edges, interactions
 from collab_layer.types.interaction import Interaction
-from collab_layer.types.time import micros
+from collab_layer.types.time import FOREVER, micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEPS = st.lists(
@@ -75,6 +76,45 @@ def test_every_weight_can_be_recomputed_from_the_interactions_whenever_it_was_fo
             assert _as_dict(_edges(store, user, Kind.INTERACTED)) == _recomputed(store, user)
             middle = micros(START + timedelta(days=200))
             assert _as_dict(_edges(store, user, Kind.INTERACTED, as_of=middle)) == _recomputed(store, user, middle)
+    finally:
+        store.close()
+
+
+LINES = st.lists(
+    st.tuples(st.integers(1, 4), st.integers(5, 7), st.booleans(), st.sampled_from([0.5, 1.0])), max_size=30
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=LINES, told=LINES)
+def test_rows_packed_before_they_are_stored_are_as_rows_packed_afterwards(tmp_path_factory, before, told):
+    store = GraphStore.open(str(tmp_path_factory.mktemp("fold") / "g.db"), embedder="test", dim=8)
+    nodes, ends = range(1, 8), 10**9
+
+    def lines(tenant, steps, at):
+        found = []
+        for src, dst, over, weight in steps:
+            how = {"weight": weight, "at": at, "now": at, "interaction": at, "valid_to": ends if over else FOREVER}
+            found += writer.edge_rows(tenant, src, dst, Kind.MENTIONS, **how)
+        return found
+
+    def look(tenant, connection, now):
+        packed = store.adjacency.edges(connection, tenant, nodes, now=now)
+        rows = connection.execute(select(edges.c.src, edges.c.dst, edges.c.folded).where(edges.c.tenant == tenant))
+        return {node: rows.tolist() for node, rows in packed.items()}, sorted(map(tuple, rows))
+
+    try:
+        with store.database.write() as connection:
+            for tenant in ("one", "two"):
+                insert(connection, edges, lines(tenant, before, 1))
+            how = {"at_least": 4, "always": {1, 2}, "now": 2}
+            new = lines("one", told, 2)
+            store.adjacency.fold(connection, "one", nodes, **how, new=new)
+            insert(connection, edges, new)
+            insert(connection, edges, lines("two", told, 2))
+            store.adjacency.fold(connection, "two", nodes, **how)
+            for now in (3, ends + 1):
+                assert look("one", connection, now) == look("two", connection, now)
     finally:
         store.close()
 
