@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from sqlalchemy import Connection
@@ -17,7 +18,7 @@ from collab_layer.errors import NotPermittedError, UnknownIdError
 from collab_layer.flows import cache as answers
 from collab_layer.flows import foreign, notices, view, wording
 from collab_layer.flows.cache import Cache, Key
-from collab_layer.flows.made import Made, pack
+from collab_layer.flows.made import Made, Run, pack
 from collab_layer.flows.making import Maker
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.wording import Worded, Wording
@@ -224,10 +225,10 @@ def _fresh(
     if request.query:
         lessons = maker.lessons(found)
         # Who publishes to many stands behind what is best known of the matter.
-        made = [*by_model, *lessons[:1], *told, *lessons[1:], *free, *distilled]
+        runs = [Run([*by_model, *islice(lessons, 1), *told]), lessons, Run([*free, *distilled])]
     else:
-        made = [*(by_model or free), *distilled, *told, *maker.updates()]
-    shown, tokens, there = _shown(reading, made, by_model, request.budget_tokens)
+        runs = [Run([*(by_model or free), *distilled, *told, *maker.updates()])]
+    shown, tokens, there = _shown(reading, runs, by_model, request.budget_tokens)
     memory = empty.model_copy(
         update={
             "facets": tuple(view.with_refs(reading, [one.facet for one in shown])),
@@ -250,13 +251,13 @@ def _fresh(
 
 
 def _shown(
-    reading: Reading, made: Sequence[Made], by_model: Sequence[Made], budget: int
+    reading: Reading, runs: Sequence[Run], by_model: Sequence[Made], budget: int
 ) -> tuple[list[Made], int, Collection[str]]:
     """What is shown of what was made, its tokens, and the ids that are stored already; nothing that was erased."""
     gone: set[str] = set()
     while True:
         # Only what finds room is asked after: all else is not even made.
-        shown, tokens = pack([one for one in made if not gone or one.facet.id not in gone], budget)
+        shown, tokens = pack(runs, budget, gone)
         ids = [one.facet.id for one in [*shown, *by_model]]
         marks = derived.marks(reading.connection, reading.tenant, list(dict.fromkeys(ids)))
         erased = {id_ for id_ in ids if marks.get(id_) in derived.GONE}

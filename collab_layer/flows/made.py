@@ -6,7 +6,8 @@ Out:  the facet as its reader sees it, and the item to store for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import count
 
 from collab_layer.graph.derived import Item
 from collab_layer.stages.orders import joined
@@ -71,28 +72,62 @@ class Made:
         return estimate_tokens(least_line(self.text)) + 1
 
 
-def pack(made: Sequence[Made], budget: int) -> tuple[list[Made], int]:
+class Run:
+    """A part of what may be told, in the order to tell it; drawn only as far as somebody looks, and once.
+
+    Args:
+        made: Whatever gives it.
+        least: Tokens that each of it costs at least; once less is left, nobody looks any further.
+    """
+
+    __slots__ = ("_drawn", "_more", "least")
+
+    def __init__(self, made: Iterable[Made], least: int = 0) -> None:
+        self.least, self._more, self._drawn = least, iter(made), list[Made]()
+
+    def __iter__(self) -> Iterator[Made]:
+        """From the first, however often it is asked."""
+        for place in count():
+            if place == len(self._drawn):
+                drawn = next(self._more, None)
+                if drawn is None:
+                    return
+                self._drawn.append(drawn)
+            yield self._drawn[place]
+
+
+def pack(runs: Iterable[Run], budget: int, gone: Collection[str] = ()) -> tuple[list[Made], int]:
     """Whole facets in order while they fit, and their tokens.
 
     A text is shown once, and none that makes an order of an earlier one.
+
+    Args:
+        runs: What may be told, one after the other.
+        budget: Tokens for all.
+        gone: Ids that are not shown.
     """
-    out = _packed(made, budget)
+    out = _packed(runs, budget, gone)
     bad = set(joined([one.line for one in out]))
     if bad:
         out = [one for place, one in enumerate(out) if place not in bad]
     return out, OVERHEAD_TOKENS + sum(one.cost for one in out) if out else 0
 
 
-def _packed(made: Sequence[Made], budget: int) -> list[Made]:
+def _packed(runs: Iterable[Run], budget: int, gone: Collection[str]) -> list[Made]:
     left, seen = budget - OVERHEAD_TOKENS, set[str]()
     out: list[Made] = []
-    for one in made:
-        if one.text in seen or one.least > left or (cost := one.cost) > left:
+    for run in runs:
+        if run.least > left:
             continue
-        seen.add(one.text)
-        left -= cost
-        out.append(one)
+        for one in run:
+            if one.text in seen or one.least > left or (cost := one.cost) > left or one.facet.id in gone:
+                continue
+            seen.add(one.text)
+            left -= cost
+            out.append(one)
+            if run.least > left:
+                break
     return out
 
 
-__all__ = ["Made", "pack"]
+__all__ = ["Made", "Run", "pack"]

@@ -7,14 +7,15 @@ Out:  `Made`: the facet as its reader sees it, and the item to store for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import log1p
 
 from collab_layer.flows import view
 from collab_layer.flows.found import foreign, found
-from collab_layer.flows.made import Made
+from collab_layer.flows.made import Made, Run
 from collab_layer.flows.tools import Tools
 from collab_layer.governance.publish import Decision, Published, decide, epoch_of
 from collab_layer.graph import derived, policy
@@ -22,7 +23,7 @@ from collab_layer.graph.derived import Item, item_id
 from collab_layer.graph.policy import NOBODY
 from collab_layer.graph.store import Opened
 from collab_layer.stages import synthesize
-from collab_layer.stages.fair import PART, in_turn
+from collab_layer.stages.fair import PART, turns
 from collab_layer.stages.quarantine import speakable
 from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
@@ -64,32 +65,46 @@ class Maker:
         self.sharing = tenants.model_copy(update={"min_contributors": opened.reading.minimum})
         self.salt = state.salt
         self._wanted = frozenset(terms(query or ""))
+        self._rules = f"rules {tools.scorer_of(opened.reading).hash[:12]}"
 
     def found(self, asked: Vectors | None, links: Sequence[Entity]) -> list[Snippet]:
         """The records that answer the query, embedded as `asked`, best first; each weighs its score."""
         most = max(12, self.budget_tokens // LEAST_LESSON)
         return found(self.tools, self.opened, self.query or "", asked, links, most)
 
-    def lessons(self, found: Sequence[Snippet]) -> list[Made]:
+    def lessons(self, found: Sequence[Snippet]) -> Run:
         """Each record as a lesson; in front a facet over them where the budget is small."""
         displays = self.displays(found)
         scores = [snippet.weight for snippet in found]
-        drafts = synthesize.lessons_from(found, scores, displays, delta=self.sharing.delta)
+        told = synthesize.lessons_from(found, scores, displays, delta=self.sharing.delta)
         front: Draft | None = None
         if self.budget_tokens <= SMALL_BUDGET:
             minimum, delta = self.sharing.min_contributors, self.sharing.delta
             front = synthesize.query_facet(found, displays, min_contributors=minimum, delta=delta)
         heads = [] if front is None else self.made([front], FacetKind.FACET)
-        return [*heads, *self._in_turn(self.made(drafts, FacetKind.LESSON))]
+        passed = view.filtered(self.tools, self.reading, self.reader, told.by_score)
+        made = {draft.key: self._later(draft, FacetKind.LESSON) for draft in passed}
+        in_order = (made[draft.key] for draft in told if draft.key in made)
+        least = min((one.least for one in [*heads, *made.values()]), default=0)
+        return Run(chain(heads, self._in_turn(in_order, list(made.values()))), least)
 
-    def _in_turn(self, made: Sequence[Made]) -> list[Made]:
+    def _in_turn(self, in_order: Iterable[Made], every: Sequence[Made]) -> Iterator[Made]:
         """No foreign principal takes more than its part of the budget while others have something to say."""
-        behind = [frozenset(foreign(self.opened, one.behind)) for one in made]
-        voices = [next(iter(parties)) if len(parties) == 1 else None for parties in behind]
-        often = Counter(voices)
-        # What somebody says once is within its part, whatever it takes.
-        costs = [one.cost - 1 if often[voice] > 1 else 0 for one, voice in zip(made, voices, strict=True)]
-        return [made[place] for place in in_turn(costs, voices, PART * self.budget_tokens)]
+        owners = list({owner for one in every for owner in one.behind})
+        party = dict(zip(owners, foreign(self.opened, owners), strict=True))
+        behind = {id(one): {party[owner] for owner in one.behind} for one in every}
+        voices = {one: next(iter(parties)) if len(parties) == 1 else None for one, parties in behind.items()}
+        often = Counter(voices.values())
+        drawn: list[Made] = []
+
+        def lines() -> Iterator[tuple[int, int | None]]:
+            for one in in_order:
+                drawn.append(one)
+                voice = voices[id(one)]
+                # What somebody says once is within its part, whatever it takes.
+                yield (one.cost - 1 if voice is not None and often[voice] > 1 else 0), voice
+
+        return (drawn[place] for place in turns(lines(), PART * self.budget_tokens))
 
     def facets(self, read: Sequence[Snippet]) -> tuple[list[Made], list[Made]]:
         """What the curated owners have in common: said by those who may be quoted, and published of the others."""
@@ -132,11 +147,15 @@ class Maker:
         made_by: str | None = None,
     ) -> list[Made]:
         """Drafts that pass the share filters, each with its id; made by the rules if nothing else is said."""
-        makes = made_by or f"rules {self.tools.scorer_of(self.reading).hash[:12]}"
-        return [
-            Made(draft.text, draft.contributors, partial(self._make, draft, kind, level, epoch, makes))
-            for draft in view.filtered(self.tools, self.reading, self.reader, drafts)
-        ]
+        passed = view.filtered(self.tools, self.reading, self.reader, drafts)
+        return [self._later(draft, kind, level, epoch, made_by) for draft in passed]
+
+    def _later(
+        self, draft: Draft, kind: FacetKind, level: Level = Level.RECORDS, epoch: int = 0, made_by: str | None = None
+    ) -> Made:
+        return Made(
+            draft.text, draft.contributors, partial(self._make, draft, kind, level, epoch, made_by or self._rules)
+        )
 
     def _make(self, draft: Draft, kind: FacetKind, level: Level, epoch: int, made_by: str) -> tuple[Facet, Item]:
         reading = self.reading

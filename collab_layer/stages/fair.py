@@ -9,7 +9,7 @@ else has anything to say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 PART = 0.5
 """Of the records that are read for a query, and of the tokens of a context: what one principal may take before all
@@ -25,17 +25,21 @@ def in_turn(costs: Sequence[int], voices: Sequence[int | None], part: float) -> 
         part: Tokens that one principal may take before everybody else has had its turn; the first
             line of each is always within it.
     """
-    within: list[int] = []
+    return list(turns(zip(costs, voices, strict=True), part))
+
+
+def turns(lines: Iterable[tuple[int, int | None]], part: float) -> Iterator[int]:
+    """The same places one by one, of lines as (cost, voice) that are looked at only as far as places are asked for."""
     beyond: list[int] = []
     taken = Counter[int]()
-    for place, (cost, voice) in enumerate(zip(costs, voices, strict=True)):
+    for place, (cost, voice) in enumerate(lines):
         if voice is not None and taken[voice] and taken[voice] + cost > part:
             beyond.append(place)
             continue
-        within.append(place)
+        yield place
         if voice is not None:
             taken[voice] += cost
-    return [*within, *beyond]
+    yield from beyond
 
 
-__all__ = ["PART", "in_turn"]
+__all__ = ["PART", "in_turn", "turns"]

@@ -7,7 +7,7 @@ Pure. Wording may differ; another number or another ending is no repetition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from collab_layer.stages.alike import words
 
@@ -17,8 +17,10 @@ COMPARED = 64
 """Lines that are looked at; those after them keep their places behind."""
 
 
-def repeats_last(lines: Sequence[tuple[str, str | None]]) -> list[int]:
+def repeats_last(lines: Sequence[tuple[str, str | None]]) -> Iterator[int]:
     """Places of the lines in the order to show: first what is new, then what repeats it.
+
+    Lines are compared only as far as places are asked for.
 
     A line repeats a better one if they share 65 % of their words or more, have the same numbers
     and the same ending.
@@ -26,7 +28,6 @@ def repeats_last(lines: Sequence[tuple[str, str | None]]) -> list[int]:
     Args:
         lines: Text and ending of each, best first.
     """
-    new: list[int] = []
     repeated: list[int] = []
     kept: list[tuple[int, tuple[str, ...]]] = []
     bits = _Bits()
@@ -35,9 +36,10 @@ def repeats_last(lines: Sequence[tuple[str, str | None]]) -> list[int]:
         if any(end == other_end and bits.repeat(mine, other) for other, other_end in kept):
             repeated.append(place)
         else:
-            new.append(place)
             kept.append((mine, end))
-    return [*new, *repeated, *range(min(COMPARED, len(lines)), len(lines))]
+            yield place
+    yield from repeated
+    yield from range(min(COMPARED, len(lines)), len(lines))
 
 
 class _Bits:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 from math import exp, isfinite
@@ -297,6 +297,26 @@ def _said(snippet: Snippet, links: Sequence[str], max_tokens: int) -> str:
     return lesson(snippet.text or "", links=links, outcome=snippet.outcome, max_tokens=max_tokens)
 
 
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Lessons, in the order to tell them: what nearly repeats a better one comes last (`stages.repeats`).
+
+    Which it is is found out only as far as they are asked for.
+
+    Attributes:
+        by_score: All of them, highest score first.
+        endings: Of each, how its best record ended, if it tells that.
+    """
+
+    by_score: Sequence[Draft]
+    endings: Sequence[str | None]
+
+    def __iter__(self) -> Iterator[Draft]:
+        """Each draft once."""
+        lines = [(draft.text, ending) for draft, ending in zip(self.by_score, self.endings, strict=True)]
+        return (self.by_score[place] for place in repeats_last(lines))
+
+
 def lessons_from(
     snippets: Sequence[Snippet],
     scores: Sequence[float],
@@ -305,10 +325,8 @@ def lessons_from(
     delta: float = DELTA,
     max_tokens: int = MAX_TOKENS,
     note_tokens: int = NOTE_TOKENS,
-) -> list[Draft]:
+) -> Lessons:
     """One lesson per record of those who agreed to be quoted, highest score first, of equal ones the newest.
-
-    Those that nearly repeat a better one come last (`stages.repeats`).
 
     The confidence is the record's part of exp(score), at most delta. A record that says the same
     as a better one is not repeated but becomes its source.
@@ -329,7 +347,7 @@ def lessons_from(
         ((s, x) for s, x in pairs if s.level == Level.RECORDS and s.text), key=lambda p: (-p[1], -p[0].at, p[0].source)
     )
     if not pairs:
-        return []
+        return Lessons((), ())
     mass = [exp(score - pairs[0][1]) for _, score in pairs]
     total = sum(mass)
     said: dict[str, list[tuple[Snippet, float, float]]] = {}
@@ -339,9 +357,8 @@ def lessons_from(
         line = note(snippet.text or "", max_tokens=note_tokens) if plain else _said(snippet, links[:_NAMES], max_tokens)
         if line:
             said.setdefault(line, []).append((snippet, score, part / total))
-    order = repeats_last([(line, behind[0][0].outcome) for line, behind in said.items()])
     drafts = [_lesson(line, behind, delta) for line, behind in said.items()]
-    return [drafts[place] for place in order]
+    return Lessons(drafts, [behind[0][0].outcome for behind in said.values()])
 
 
 def _unsaid(names: Sequence[str], text: str) -> list[str]:
@@ -427,4 +444,4 @@ def query_facet(
     )
 
 
-__all__ = ["cost", "facets", "lessons_from", "query_facet"]
+__all__ = ["Lessons", "cost", "facets", "lessons_from", "query_facet"]

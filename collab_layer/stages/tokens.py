@@ -41,6 +41,8 @@ _STOPS = ".!?…\n"
 """Without one of these a text is one sentence."""
 _RUN = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
+_NO_ENDING = frozenset("abfhjkopquvwxz")
+"""No rule of the English stemmer takes a word that ends in one of these."""
 _SMALL_NUMBER = re.compile(r"v?\d{1,2}")
 
 _ENGLISH = """
@@ -85,7 +87,7 @@ def _stemmers() -> tuple[Callable[[str], str], Callable[[str], str]]:
 def stem(word: str) -> str:
     """The stem of one folded word; its script says which language."""
     if word.isascii():
-        if not word.isalpha() and "'" not in word:
+        if "'" not in word and (word[-1:] in _NO_ENDING or not word.isalpha()):
             return word
         with _LOCK:
             return _stemmers()[0](word).replace("'", "")

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import event
 
-from collab_layer.flows.made import Made, pack
+from collab_layer.flows.made import Made, Run, pack
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Evidence, Facet
 from collab_layer.types.prompt import OVERHEAD_TOKENS
@@ -74,13 +76,35 @@ def test_what_finds_no_room_is_never_made_in_full():
 
     every = [later(number) for number in range(40)]
     budget = OVERHEAD_TOKENS + 200
-    shown, tokens = pack(every, budget)
+    shown, tokens = pack([Run(every)], budget)
     some = list(made)
     assert shown
     assert tokens <= budget
     assert len(some) < 25
     assert all(one.least <= one.cost for one in every)
-    assert pack(every, budget) == (shown, tokens), "what was left out for its text alone would not have fitted"
+    assert pack([Run(every)], budget) == (shown, tokens), "what was left out for its text alone would not have fitted"
     left = [one for one in every if one not in shown]
     spare = budget - tokens
     assert all(one.cost > spare for one in left)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from([3, 5, 40, 60, 70, 90, 160]), max_size=30), st.integers(0, 400))
+def test_what_is_drawn_no_further_than_there_is_room_is_told_as_if_all_were_looked_at(lengths, budget):
+    drawn: list[int] = []
+    every = [Made.ready(facet(n, f"{n} ".ljust(length, "x"))) for n, length in enumerate(lengths)]
+
+    def drawing() -> Iterator[Made]:
+        for n, one in enumerate(every):
+            drawn.append(n)
+            yield one
+
+    least = min((one.least for one in every), default=0)
+    lazily = Run(drawing(), least)
+    shown = pack([lazily], OVERHEAD_TOKENS + budget)
+    assert shown == pack([Run(every)], OVERHEAD_TOKENS + budget)
+    full = [at for at in range(len(every)) if sum(one.cost for one in shown[0] if one in every[:at]) + least > budget]
+    assert len(drawn) <= (full[0] if full else len(every))
+    assert pack([lazily], OVERHEAD_TOKENS + budget, {shown[0][0].facet.id} if shown[0] else ()) == pack(
+        [Run(one for one in every if one not in shown[0][:1])], OVERHEAD_TOKENS + budget
+    )
