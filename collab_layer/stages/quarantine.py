@@ -29,7 +29,8 @@ _INVISIBLE = re.compile(
 )
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,6}\U000e007f")  # the flags of Scotland and others
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,}={0,2}\s{1,4}){3}[A-Za-z0-9+/]{20,}={0,2}")
-_TOKEN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,}={0,2}")
+_CODE = 24
+_TOKEN = re.compile(rf"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{{{_CODE},}}={{0,2}}")
 """What may be the code of a sentence."""
 _JOINTS = re.compile(r"[-_.:/]+|(?<=[^\W\d_A-ZА-ЯЁ])(?=[A-ZА-ЯЁ])|(?<=[A-Z])(?=[A-Z][a-z])")
 MAX_NAME = 160
@@ -174,7 +175,9 @@ def speakable(name: str) -> bool:
     if len(name) > MAX_NAME or not name.isprintable():
         return False
     apart = _JOINTS.sub(" ", name)
-    held = any(quarantined(seen) is not None for seen in (name, apart))
+    # One short word of letters and digits is none of what is looked for; it may still speak to somebody.
+    alone = len(apart) < _CODE and apart.isascii() and apart.isalnum()
+    held = not alone and any(quarantined(seen) is not None for seen in dict.fromkeys((name, apart)))
     return not held and not reads_like_order(apart, limit=IN_A_NAME)
 
 

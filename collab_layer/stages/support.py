@@ -23,13 +23,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, fsum
-from operator import attrgetter
 
 from collab_layer.types.graph import Snippet
 from collab_layer.types.scope import Level
-
-_SOURCE = attrgetter("source")
-_WEIGHT_AND_TIME = attrgetter("weight", "at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +62,16 @@ def pool(snippets: Iterable[Snippet], *, min_contributors: int, delta: float) ->
     weights: dict[int, float] = {}
     level: dict[int, Level] = {}
     by_link: defaultdict[int, list[Snippet]] = defaultdict(list)
-    # The heaviest first, then the newest, then by source.
-    for snippet in sorted(sorted(snippets, key=_SOURCE), key=_WEIGHT_AND_TIME, reverse=True):
-        if snippet.weight > 0 and snippet.level > Level.NONE:
-            voice, links = snippet.voice, snippet.links
-            weights.setdefault(voice, snippet.weight)
-            level[voice] = min(level.get(voice, snippet.level), snippet.level)
-            for link in links if len(links) < 2 else dict.fromkeys(links):
+    nothing = Level.NONE
+    for snippet in sorted(snippets, key=lambda s: (-s.weight, -s.at, s.source)):
+        weight, permits, links = snippet.weight, snippet.level, snippet.links
+        if weight > 0 and permits > nothing:
+            voice = snippet.voice
+            if voice not in weights:
+                weights[voice], level[voice] = weight, permits
+            elif permits < level[voice]:
+                level[voice] = permits
+            for link in links if len(links) == 1 else dict.fromkeys(links):
                 by_link[link].append(snippet)
     return Pool(by_link, level, shares(weights, tenths(delta) or delta), min_contributors, delta)
 

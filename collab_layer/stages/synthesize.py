@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -61,7 +61,7 @@ class _Anchor(NamedTuple):
     link: int
     name: str
     owners: int
-    records: frozenset[str]
+    records: Set[str]
     bare: bool
     backed: Support
     score: float
@@ -136,25 +136,25 @@ def _quotable(snippets: Iterable[Snippet]) -> int:
 
 def _anchors(held: Pool, names: Mapping[int, str], idf: Mapping[int, float]) -> list[_Anchor]:
     """Links that may be shown, several owners before one, then by support, then by name and id."""
-    called = {link: " ".join(names[link].split()) for link in sorted(names)}
+    called = {link: _called(names[link]) for link in sorted(names)}
     first: dict[str, int] = {}
-    for link, whole in called.items():
+    for link, (whole, _) in called.items():
         first.setdefault(whole, link)
     found: list[_Anchor] = []
     bits = {voice: 1 << place for place, voice in enumerate(held.share)}
     backing: dict[int, Support | None] = {}
     for link in held.by_link.keys() & called.keys():
-        snippets, whole = held.by_link[link], called[link]
-        owners, bare = 0, True
+        snippets = held.by_link[link]
+        owners, bare, records = 0, True, set[str]()
         for s in snippets:
-            owners |= bits[s.voice]
+            owners |= bits[s.party or s.owner]
             bare = bare and s.text is None
+            records.add(s.source)
         if owners not in backing:
             backing[owners] = support(held, [s.voice for s in snippets])
-        backed, name = backing[owners], _short(whole)
+        backed, (whole, name) = backing[owners], called[link]
         if backed and name:
             key = whole if first[whole] == link else f"{whole} ({link})"
-            records = frozenset([s.source for s in snippets])
             score = backed.mass * idf.get(link, 1.0)
             alone, below = len(backed.owners) < 2, -round(score, 9)
             found.append(_Anchor(alone, below, key, link, name, owners, records, bare, backed, score))
@@ -251,6 +251,13 @@ def _sources(held: Pool, used: Iterable[Snippet], owners: frozenset[int]) -> tup
     whole = sum(held.share[owner] for owner in sorted(owners))
     parts = [(-s.at, (s.source, s.owner, held.share[s.voice] / whole / count[s.voice])) for s in used]
     return tuple(part for _, part in sorted(parts, key=lambda one: (-round(one[1][2], 9), one[0], one[1][0])))
+
+
+@lru_cache(maxsize=1 << 13)
+def _called(name: str) -> tuple[str, str]:
+    """A name on one line, whole and short."""
+    whole = " ".join(name.split())
+    return whole, _short(whole)
 
 
 def _short(name: str) -> str:
