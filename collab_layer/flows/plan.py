@@ -187,7 +187,7 @@ def _readers(
 ) -> list[list[tuple[Reader, propagate.Told]]]:
     """Each actor's own neighbourhood, turned round: who near it may read it."""
     tenant, actors = loaded[0].claim.tenant, [one.claim.entity for one in loaded]
-    grants = policy.rows_of(connection, tenant, now, actors)
+    grants = policy.rows_of(connection, tenant, now, actors, known=None if index.state.limited else ())
     seen = Seen(tools.store.adjacency, connection, tenant, now)
     seen.around_each(actors, OWN_CAP)
     near = [_near(tools, Reading(connection, tenant, index, seen, _whole(actor, now), now), actor) for actor in actors]

@@ -16,7 +16,7 @@ import numpy as np
 from collab_layer.flows.pending import Pending
 from collab_layer.flows.plan import Scene, source_of
 from collab_layer.flows.tools import Tools
-from collab_layer.governance.grants import Audience, audience
+from collab_layer.governance.grants import Audience, GrantRow, audience
 from collab_layer.graph import cards, considered, derived, policy
 from collab_layer.graph.cards import CardText, card_id
 from collab_layer.graph.derived import Item
@@ -76,7 +76,7 @@ def recurring(tools: Tools, around: Scene) -> Events | None:
     """The records of one matter that came up often enough; None if nothing did."""
     loaded, index = around.loaded, around.index
     fresh = sorted((event for event in loaded.news if event.words), key=lambda event: (-event.at, -event.id))[:NEW]
-    readable = _readable(around, seen(tools, around))
+    readable = _readable(around, _seen(tools, around, _grants(around)))
     new = np.intersect1d(_rows_of(around, fresh), readable).astype(np.int32)
     if not len(new):
         return None
@@ -98,8 +98,8 @@ def recurring(tools: Tools, around: Scene) -> Events | None:
 
 def receivers(tools: Tools, around: Scene, events: Events) -> list[Receiver]:
     """The actor, the things that the events are about, and the neighbours that may be told."""
-    actor, mine = around.loaded.claim.entity, seen(tools, around)
-    grants = policy.rows(around.connection, around.loaded.claim.tenant, around.now)
+    actor, grants = around.loaded.claim.entity, _grants(around)
+    mine = _seen(tools, around, grants)
     people = frozenset(one.principal for one in events.noted)
     wanted: list[_Wanted] = [_Wanted(actor, "actor", 1.0, mine)]
     things = dict.fromkeys(one.about for one in events.noted if one.about is not None)
@@ -113,11 +113,17 @@ def receivers(tools: Tools, around: Scene, events: Events) -> list[Receiver]:
     return [_receiver(around, one, before[one.id], mine, people, events) for one in wanted]
 
 
-def seen(tools: Tools, around: Scene) -> Audience:
+def _grants(around: Scene) -> list[GrantRow]:
+    """Every grant of the tenant, read once for all who are asked about."""
+    known = None if around.index.state.limited else ()
+    return policy.rows(around.connection, around.loaded.claim.tenant, around.now, known=known)
+
+
+def _seen(tools: Tools, around: Scene, grants: Sequence[GrantRow]) -> Audience:
     """What the actor may read."""
     loaded = around.loaded
-    tenant, entity = loaded.claim.tenant, loaded.claim.entity
-    return tools.store.audience(around.connection, tenant, loaded.actor, entity, None, around.now)
+    who = tools.store.who(around.connection, loaded.claim.tenant, loaded.actor, loaded.claim.entity, None)
+    return audience(grants, who, around.now)
 
 
 # -- events ----------------------------------------------------------------------------

@@ -79,13 +79,15 @@ def rows(
     return _rows(connection, tenant, now, _ROWS, {}, known)
 
 
-def rows_of(connection: Connection, tenant: str, now: int, owners: Sequence[int]) -> dict[int, list[GrantRow]]:
+def rows_of(
+    connection: Connection, tenant: str, now: int, owners: Sequence[int], *, known: Sequence[Limit] | None = None
+) -> dict[int, list[GrantRow]]:
     """The same of each of some owners, the tenant's own included."""
     found: dict[int, list[GrantRow]] = {owner: [] for owner in owners}
     for start in range(0, len(owners), _CHUNK):
         part = list(owners[start : start + _CHUNK])
         grouped: dict[int | None, list[GrantRow]] = {}
-        for row in _rows(connection, tenant, now, _ROWS_OF, {"owners": part}):
+        for row in _rows(connection, tenant, now, _ROWS_OF, {"owners": part}, known):
             grouped.setdefault(row.owner, []).append(row)
         for owner in part:
             found[owner] = [*grouped.get(None, ()), *grouped.get(owner, ())]

@@ -10,15 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, Text, bindparam, func, select
 
-from collab_layer.graph.engine import upsert
+from collab_layer.graph.engine import insert_of
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import spending
 from collab_layer.types.asking import Role, Spent
 from collab_layer.types.time import DAY
 
 _EPOCH = date(1970, 1, 1)
+_S = spending.c
+_COUNTED = ("calls", "failed", "input_tokens", "output_tokens")
+_ALONE = Lean(select(func.pg_advisory_xact_lock(func.hashtext(bindparam("name", type_=Text)))))
+_SPENT = Lean(
+    select(func.sum(_S.calls).label("calls"), func.sum(_S.input_tokens + _S.output_tokens).label("tokens")).where(
+        _S.tenant == bindparam("tenant"), _S.day == bindparam("day"), _S.role == bindparam("role")
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,41 +108,38 @@ def reserve(connection: Connection, account: Account, caps: Caps, costs: Sequenc
 def _one_after_another(connection: Connection, account: Account) -> None:
     if connection.dialect.name != "sqlite":  # there a writer is alone
         name = f"spending {account.role} {account.tenant}"
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": name})
+        _ALONE.run(connection, {"name": name})
 
 
 def spent(connection: Connection, account: Account) -> tuple[int, int]:
     """Calls and tokens of the role on that day, all stages and models."""
-    c = spending.c
-    row = connection.execute(
-        select(func.sum(c.calls), func.sum(c.input_tokens + c.output_tokens)).where(
-            c.tenant == account.tenant, c.day == account.day, c.role == account.role
-        )
-    ).one()
-    return int(row[0] or 0), int(row[1] or 0)
+    [row] = _SPENT.rows(connection, {"tenant": account.tenant, "day": account.day, "role": account.role})
+    return int(row.calls or 0), int(row.tokens or 0)
 
 
 def add(connection: Connection, account: Account, cost: Cost, *, failed: int = 0) -> None:
     """Add to an account; the cost may be negative, to put a reservation right."""
-    key = {
+    given = {
         "tenant": account.tenant,
         "day": account.day,
         "role": account.role,
         "stage": account.stage,
         "model": account.model,
+        "calls": cost.calls,
+        "failed": failed,
+        "input_tokens": cost.input_tokens,
+        "output_tokens": cost.output_tokens,
     }
-    upsert(connection, spending, [{**key, "calls": 0, "failed": 0, "input_tokens": 0, "output_tokens": 0}])
-    c = spending.c
-    connection.execute(
-        update(spending)
-        .where(*(c[name] == value for name, value in key.items()))
-        .values(
-            calls=c.calls + cost.calls,
-            failed=c.failed + failed,
-            input_tokens=c.input_tokens + cost.input_tokens,
-            output_tokens=c.output_tokens + cost.output_tokens,
-        )
-    )
+    _more(connection.dialect.name).run(connection, given)
+
+
+@lru_cache
+def _more(dialect: str) -> Lean:
+    """A row, or what is added to the one there is."""
+    given: dict[str, Any] = {column.name: bindparam(column.name) for column in spending.columns}
+    statement = insert_of(dialect, spending).values(given)
+    sums = {name: _S[name] + statement.excluded[name] for name in _COUNTED}
+    return Lean(statement.on_conflict_do_update(index_elements=list(spending.primary_key.columns), set_=sums))
 
 
 def listed(connection: Connection, tenant: str, now: int, days: int) -> Sequence[Spent]:
