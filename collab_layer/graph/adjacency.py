@@ -133,6 +133,10 @@ class Around:
         return unpack(self.rows(*kinds))
 
 
+_NONE: Packed = np.zeros(0, PACKED)
+_NOTHING_AROUND = Around(_NONE)
+
+
 class Adjacency:
     """Reads and folds; keeps the arrays of recently read nodes, `CACHE_BYTES` of them."""
 
@@ -178,11 +182,11 @@ class Adjacency:
             given = {"tenant": tenant, "nodes": part, "now": now if as_of is None else as_of}
             versions, deltas = _apart(connection.execute(_PRESENT if as_of is None else _PAST, given).all())
             base = self._kept(connection, tenant, versions)
-            for node in part:
-                found[node] = base.get(node) or Around(np.zeros(0, PACKED))
-                if node in deltas:
-                    fresh = [(dst, kind, weight, 1, at) for kind, dst, weight, at in deltas[node]]
-                    found[node] = Around(_merge(found[node].packed, np.array(fresh, PACKED)))
+            found.update((node, base.get(node) or _NOTHING_AROUND) for node in part)
+            fresh = _as_packed([(dst, kind, weight, at) for rows in deltas.values() for kind, dst, weight, at in rows])
+            bases = [found[node].packed for node in deltas]
+            merged = _merge_each(bases, fresh, [len(rows) for rows in deltas.values()])
+            found.update((node, Around(rows)) for node, rows in zip(deltas, merged, strict=True))
         return found
 
     def ends(self, connection: Connection, tenant: str, nodes: Sequence[int], kind: Kind) -> dict[int, list[int]]:
@@ -273,10 +277,13 @@ class Adjacency:
         if not chosen:
             return 0
         base = self._packed(connection, tenant, list(chosen))
-        none = np.zeros(0, PACKED)
-        packed = {node: _merge(base.get(node, none), _fresh(rows)) for node, rows in chosen.items()}
+        # Those that were ended are only for as-of reads.
+        still = {node: [row for row in rows if row.valid_to == FOREVER] for node, rows in chosen.items()}
+        fresh = _as_packed([(row.dst, row.kind, row.weight, row.at) for rows in still.values() for row in rows])
+        bases = [base.get(node, _NONE) for node in still]
+        packed = dict(zip(still, _merge_each(bases, fresh, [len(rows) for rows in still.values()]), strict=True))
         for (node, pack), version in zip(packed.items(), _keep(connection, tenant, packed), strict=True):
-            self._remember(tenant, node, version, Around(pack))
+            self._remember(tenant, node, version, Around(pack.copy()))  # of all of them only what it needs
         _mark(connection, tenant, [row for rows in chosen.values() for row in rows])
         return len(chosen)
 
@@ -316,7 +323,7 @@ class Adjacency:
         packs = self._packed(connection, tenant, sorted(pairs))
         changed: dict[int, Packed] = {}
         for node, gone in pairs.items():
-            pack = packs.get(node, np.zeros(0, PACKED))
+            pack = packs.get(node, _NONE)
             stays = ~np.isin(_pairs(pack), [dst * 16 + kind for dst, kind in gone])
             left = [
                 (dst, kind, *row) for dst, kind in sorted(gone) for row in _left(connection, tenant, node, dst, kind)
@@ -410,9 +417,12 @@ def _left(connection: Connection, tenant: str, node: int, other: int, kind: int)
     return found
 
 
-def _fresh(rows: Sequence[Any]) -> Packed:
-    """Deltas as an array; those that were ended are only for as-of reads."""
-    return np.array([(row.dst, row.kind, row.weight, 1, row.at) for row in rows if row.valid_to == FOREVER], PACKED)
+def _as_packed(rows: Sequence[tuple[int, int, float, int]]) -> Packed:
+    """Rows of (other end, kind, weight, time), one by one, as an array."""
+    out = np.ones(len(rows), PACKED)
+    for name, column in zip(("dst", "kind", "weight", "last"), zip(*rows, strict=True), strict=False):
+        out[name] = column
+    return out
 
 
 def _pairs(rows: Packed) -> Ids:
@@ -435,6 +445,27 @@ def _merge(base: Packed, fresh: Packed) -> Packed:
     np.maximum.at(last, inverse, rows["last"])
     out["last"] = last
     return out[np.lexsort((out["dst"], -out["last"]))]
+
+
+def _merge_each(bases: Sequence[Packed], fresh: Packed, sizes: Sequence[int]) -> list[Packed]:
+    """Of each node its array with what is new: so many of the rows of `fresh`, in order.
+
+    As `_merge` does it for one of them, in one go for all.
+    """
+    if not bases:
+        return []
+    held, many = [len(base) for base in bases], len(bases)
+    rows = np.concatenate([*bases, fresh])
+    node = np.concatenate([np.repeat(np.arange(many), held), np.repeat(np.arange(many), sizes)])
+    _, first, inverse = np.unique((node << 36) | _pairs(rows), return_index=True, return_inverse=True)
+    out = rows[first]
+    out["weight"] = np.bincount(inverse, rows["weight"], len(first))
+    out["count"] = np.bincount(inverse, rows["count"], len(first))
+    last = np.full(len(first), np.iinfo(np.int64).min)
+    np.maximum.at(last, inverse, rows["last"])
+    out["last"] = last
+    out = out[np.lexsort((out["dst"], -last, node[first]))]
+    return np.split(out, np.cumsum(np.bincount(node[first], minlength=many))[:-1])
 
 
 def _merge_few(rows: Packed) -> Packed:
@@ -477,5 +508,5 @@ def _of_kinds(packed: Packed, kinds: Sequence[Kind]) -> Packed:
     if len(kinds) > 1 and len(rows) and (rows["kind"] != rows["kind"][0]).any():
         plain = rows.copy()
         plain["kind"] = 0
-        rows = _merge(np.zeros(0, PACKED), plain)
+        rows = _merge(_NONE, plain)
     return rows

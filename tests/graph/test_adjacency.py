@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from collab_layer.graph import writer
-from collab_layer.graph.adjacency import Kind, pick
+from collab_layer.graph.adjacency import _NONE, Kind, _as_packed, _merge, _merge_each, pick
 from collab_layer.graph.engine import insert
 from collab_layer.graph.names import find
 from collab_layer.graph.store import GraphStore
@@ -213,3 +213,22 @@ def test_the_teams_of_a_member_are_the_same_before_and_after_a_fold(store):
             seen.append(store.adjacency.ends(connection, "acme", [ids["user:u"]], Kind.MEMBER_OF))
             store.adjacency.fold(connection, "acme", [ids["user:u"]])
     assert seen == [{ids["user:u"]: [ids["team:a"]]}] * 2
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 4), st.sampled_from([0.0, 0.1, 1.0, 2.5]), st.integers(0, 9)),
+    max_size=9,
+)
+
+
+@given(st.lists(st.tuples(ROWS, ROWS), max_size=6))
+def test_nodes_merged_together_are_merged_as_each_alone(nodes):
+    bases = [_merge(_NONE, _as_packed(base)) for base, _ in nodes]
+    fresh = [_as_packed(rows) for _, rows in nodes]
+    together = _merge_each(bases, np.concatenate([_NONE, *fresh]), [len(rows) for rows in fresh])
+    for merged, base, rows in zip(together, bases, fresh, strict=True):
+        alone = {(dst, kind): values for dst, kind, *values in _merge(base, rows).tolist()}
+        assert {(dst, kind): values for dst, kind, *values in merged.tolist()} == alone
+        assert [(-last, dst) for dst, *_, last in merged.tolist()] == sorted(
+            (-last, dst) for dst, *_, last in merged.tolist()
+        )
