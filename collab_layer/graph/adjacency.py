@@ -14,7 +14,7 @@ nobody holds it.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
@@ -39,6 +39,7 @@ from sqlalchemy import (
 from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import lock
 from collab_layer.graph.tables import adjacency, edges
 from collab_layer.types.graph import Edges, Ids
@@ -85,9 +86,12 @@ _VERSIONS = select(
     _NO_WEIGHT.label("weight"), _NOTHING.label("at"),
 ).where(*_MINE)  # fmt: skip
 _ROWS = select(_E.src, _E.kind, _E.dst, _E.weight, _E.at).where(*_OUT, _E.valid_to > bindparam("now"))
-_FOLDABLE = (
+_DELTAS = (*_OUT, _E.folded == false())
+_CROWDED = select(_E.src).where(*_DELTAS).group_by(_E.src).having(func.count() >= bindparam("at_least"))
+"""Counted from the index alone: most nodes have few deltas, and these need not be read."""
+_FOLDABLE = Lean(
     select(_E.src, _E.id, _E.dst, _E.kind, _E.weight, _E.at, _E.valid_to)
-    .where(*_OUT, _E.folded == false())
+    .where(*_DELTAS, or_(one_of(_E.src, "always"), _E.src.in_(_CROWDED)))
     .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
 )
 _WAITING = (
@@ -265,27 +269,27 @@ class Adjacency:
         """
         if connection.dialect.name != "sqlite":  # there the whole database is ours already
             lock(connection, tenant)
-        waiting: dict[int, list[Any]] = {}
+        lines = [line for line in new if line["valid_to"] == FOREVER or line["valid_to"] <= now]
+        counts = Counter(line["src"] for line in lines)
+        few = at_least // 4  # new rows that a node may have without its stored ones being looked at
+        given = {"tenant": tenant, "at_least": at_least - few, "now": now}
+        rows: list[Any] = []
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
-            for row in connection.execute(_FOLDABLE, {"tenant": tenant, "nodes": part, "now": now}).all():
-                waiting.setdefault(row.src, []).append(row)
-        for line in new:
-            if line["valid_to"] == FOREVER or line["valid_to"] <= now:
-                waiting.setdefault(line["src"], []).append(_New(line))
-        chosen = {node: rows for node, rows in waiting.items() if len(rows) >= at_least or node in always}
-        if not chosen:
+            named = [node for node in part if node in always or counts[node] > few]
+            rows += _FOLDABLE.rows(connection, {**given, "nodes": part, "always": named})
+        waits = _Waiting(rows, lines, at_least, always)
+        if not waits.nodes:
             return 0
-        base = self._packed(connection, tenant, list(chosen))
-        # Those that were ended are only for as-of reads.
-        still = {node: [row for row in rows if row.valid_to == FOREVER] for node, rows in chosen.items()}
-        fresh = _as_packed([(row.dst, row.kind, row.weight, row.at) for rows in still.values() for row in rows])
-        bases = [base.get(node, _NONE) for node in still]
-        packed = dict(zip(still, _merge_each(bases, fresh, [len(rows) for rows in still.values()]), strict=True))
+        base = self._packed(connection, tenant, waits.nodes)
+        packs = _merge_each([base.get(node, _NONE) for node in waits.nodes], waits.fresh, waits.sizes)
+        packed = dict(zip(waits.nodes, packs, strict=True))
         for (node, pack), version in zip(packed.items(), _keep(connection, tenant, packed), strict=True):
             self._remember(tenant, node, version, Around(pack.copy()))  # of all of them only what it needs
-        _mark(connection, tenant, [row for rows in chosen.values() for row in rows])
-        return len(chosen)
+        _mark(connection, tenant, waits.ids)
+        for line in waits.lines:
+            line["folded"] = True
+        return len(waits.nodes)
 
     def crowded(
         self, connection: Connection, tenant: str, at_least: int, most: int = 200, *, now: int = 0
@@ -374,26 +378,9 @@ def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> 
     return [row["version"] for row in rows]
 
 
-class _New:
-    """A row that is not stored yet, as one that was read."""
-
-    __slots__ = ("at", "dst", "kind", "line", "valid_to", "weight")
-
-    def __init__(self, line: dict[str, Any]) -> None:
-        self.line = line
-        self.dst, self.kind, self.weight = line["dst"], line["kind"], line["weight"]
-        self.at, self.valid_to = line["at"], line["valid_to"]
-
-
-def _mark(connection: Connection, tenant: str, rows: Sequence[Any]) -> None:
+def _mark(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
     """Note that these are packed."""
-    stored: list[int] = []
-    for row in rows:
-        if isinstance(row, _New):
-            row.line["folded"] = True
-        else:
-            stored.append(row.id)
-    for part in pages(stored):
+    for part in pages(ids):
         connection.execute(
             update(edges).where(edges.c.tenant == tenant, among(connection, edges.c.id, part)).values(folded=True)
         )
@@ -415,6 +402,42 @@ def _left(connection: Connection, tenant: str, node: int, other: int, kind: int)
         query = query.where(e.kind == kind, e.folded == true(), e.valid_to == FOREVER)
         found += [(weight, 1, at) for weight, at in connection.execute(query)]
     return found
+
+
+class _Waiting:
+    """Deltas that are to be packed.
+
+    Args:
+        rows: Of some nodes, as `_FOLDABLE` tells them.
+        new: More of them, which are not stored yet.
+        at_least: A node with fewer is left, unless it is named.
+        always: Those that are named.
+
+    Attributes:
+        nodes: Ascending.
+        ids, lines: All their rows, the stored ones by id.
+        fresh, sizes: Those rows that hold, node by node, and how many each node has; the others were
+            ended, and are only for as-of reads.
+    """
+
+    def __init__(
+        self, rows: Sequence[Any], new: Sequence[dict[str, Any]], at_least: int, always: Collection[int]
+    ) -> None:
+        names = ("src", "dst", "kind", "weight", "at", "valid_to")
+        every = [row[:1] + row[2:] for row in rows] + [tuple(line[name] for name in names) for line in new]
+        src, dst, kind, weight, at, valid_to = zip(*every, strict=True) if every else ((),) * 6
+        known, place, count = np.unique(np.array(src, np.int64), return_inverse=True, return_counts=True)
+        taken = (count >= at_least) | np.isin(known, list(always))
+        mine = taken[place]
+        holds = mine & (np.array(valid_to, np.int64) == FOREVER)
+        order = np.flatnonzero(holds)[np.argsort(place[holds], kind="stable")]
+        self.nodes: list[int] = known[taken].tolist()
+        self.ids: list[int] = [row[1] for row, counts in zip(rows, mine[: len(rows)].tolist(), strict=True) if counts]
+        self.lines = [line for line, counts in zip(new, mine[len(rows) :].tolist(), strict=True) if counts]
+        self.sizes: list[int] = np.bincount(place[holds], minlength=len(known))[taken].tolist()
+        self.fresh = np.ones(len(order), PACKED)
+        for name, column in (("dst", dst), ("kind", kind), ("weight", weight), ("last", at)):
+            self.fresh[name] = np.array(column)[order] if every else 0
 
 
 def _as_packed(rows: Sequence[tuple[int, int, float, int]]) -> Packed:

@@ -16,7 +16,7 @@ STATEMENTS = {
     "past": adjacency._PAST,
     "stamps": adjacency._STAMPS,
     "open": adjacency._OPEN,
-    "foldable": adjacency._FOLDABLE,
+    "foldable": adjacency._FOLDABLE.statement,
     "cards": cards._TEXTS,
     "marks": derived._MARKS,
 }
@@ -26,7 +26,9 @@ STATEMENTS = {
 def test_no_table_is_read_from_end_to_end(tmp_path, name):
     store = GraphStore.open(str(tmp_path / "plan.db"), embedder="test", dim=8)
     compiled = STATEMENTS[name].compile(dialect=sqlite.dialect(paramstyle="named"))
-    given = {key: "[1, 2]" if key.startswith(("nodes", "ids")) else value for key, value in compiled.params.items()}
+    given = {
+        key: "[1, 2]" if key.startswith(("nodes", "ids", "always")) else value for key, value in compiled.params.items()
+    }
     with store.database.read() as connection:
         plan = [str(row.detail) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {compiled}"), given)]
     store.close()
