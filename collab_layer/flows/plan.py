@@ -151,7 +151,11 @@ def extract(tools: Tools, around: Scene, but: Collection[str] = ()) -> list[Item
         readers = [Entity.parse(around.names[plan.reader]) for plan in planned]
         asked = [Leaving(loaded.actor, who, plan.text) for who, plan in zip(readers, planned, strict=True)]
         texts = tools.leaving(asked)
-    kept = [replace(plan, text=text) for plan, text in zip(planned, texts, strict=True) if text is not None]
+    kept = [
+        plan if text == plan.text else replace(plan, text=text)
+        for plan, text in zip(planned, texts, strict=True)
+        if text is not None
+    ]
     ends = {source_of(loaded, event): event.valid_to for event in loaded.news}
     return [_item(around, plan, ends[plan.source]) for plan in kept]
 

@@ -36,6 +36,7 @@ NOBODY = 0
 REMEMBERED = 64
 """Publications of one facet, by whomever read, that a new one is compared with."""
 _SHOWN = re.compile(f"d[0-9a-f]{{{SHOWN_ID - 1},30}}")
+_AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _CHUNK = 400
 _D = derived.c
 _THIS: BindParameter[str] = bindparam("this")
@@ -113,7 +114,7 @@ def item_id(salt: str, owner: str, kind: FacetKind, key: str, text: str, sources
 
     The owner goes in by name, which is known before it is an entity.
     """
-    whole = json.dumps([salt, owner, kind, key, text, sorted(sources)], ensure_ascii=False)
+    whole = _AS_JSON([salt, owner, kind, key, text, sorted(sources)])
     return "d" + hashlib.sha256(whole.encode()).hexdigest()[:31]
 
 

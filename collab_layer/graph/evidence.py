@@ -65,8 +65,8 @@ def span(item: Item, spans: Mapping[str, Held]) -> Held:
 def capped(connection: Connection, tenant: str, items: Sequence[Item], now: int) -> list[Item]:
     """Items that hold, each at most as long as what it rests on."""
     spans = held(connection, tenant, [source for item in items for source, _, _ in item.sources])
-    ended = [replace(item, expires=span(item, spans).valid_to) for item in items]
-    return [item for item in ended if item.expires > now]
+    ends = ((item, span(item, spans).valid_to) for item in items)
+    return [item if end == item.expires else replace(item, expires=end) for item, end in ends if end > now]
 
 
 def _records(connection: Connection, tenant: str, sources: Iterable[str]) -> dict[str, Held]:

@@ -153,13 +153,15 @@ class TenantIndex:
         self._vectors.grow(size)
         self.names.extend([""] * (size - len(self.names)))
         self.displays.extend([""] * (size - len(self.displays)))
-        for row in rows:
-            self.names[row.id], self.displays[row.id] = row.name, row.display
-            self._known.put(row.name, row.display, row.since, row.named)
-            self._is_owner.view[row.id] = row.kind in OWNER_KINDS
-            self._degree.view[row.id] = row.degree
-            self._since.view[row.id] = row.since
-            self._tie.view[row.id] = tie_of(row.name)
+        ids, called, kinds, displays, degrees, since, named = zip(*rows, strict=True)
+        for id_, name, display, first, told in zip(ids, called, displays, since, named, strict=True):
+            self.names[id_], self.displays[id_] = name, display
+            self._known.put(name, display, first, told)
+        at = np.array(ids)
+        self._is_owner.view[at] = [kind in OWNER_KINDS for kind in kinds]
+        self._degree.view[at] = degrees
+        self._since.view[at] = since
+        self._tie.view[at] = list(map(tie_of, called))
 
     def _take_cards(self, connection: Connection) -> set[int]:
         """Changed cards; the owners concerned."""

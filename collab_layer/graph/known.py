@@ -105,7 +105,8 @@ class Known:
         one = _Held(kind == _TOPIC, name, since, min(named, since + 1), Entity.parse(name))
         held = self._held.setdefault(key, [])
         held.append(one)
-        held.sort()
+        if len(held) > 1:
+            held.sort()
         self._told[name] = since, display, named
         self._oldest = min(self._oldest, one.usable)
         self._newest = max(self._newest, one.usable)

@@ -43,6 +43,14 @@ class Lean:
         compiled = self._for(connection)
         return run(connection, compiled.text, compiled.placed(given)).rowcount
 
+    def each(self, connection: Connection, rows: Sequence[Given]) -> None:
+        """Run it for each of some rows, which are many."""
+        if connection.dialect.name == "sqlite":
+            compiled = self._for(connection)
+            connection.exec_driver_sql(compiled.text, [tuple(compiled.placed(row)) for row in rows])
+        else:
+            connection.execute(self.statement, rows)
+
     def _for(self, connection: Connection) -> _Compiled:
         name = connection.dialect.name
         found = self._compiled.get(name)

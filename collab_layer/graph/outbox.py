@@ -120,7 +120,7 @@ def queue(connection: Connection, tenant: str, pairs: Sequence[tuple[int, int]])
         for row in rows:
             more.run(connection, row)
     else:
-        connection.execute(more.statement, rows)
+        more.each(connection, rows)
 
 
 def queue_refresh(connection: Connection, tenant: str, owners: Sequence[int]) -> None:

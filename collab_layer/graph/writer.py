@@ -180,7 +180,7 @@ def _interaction_row(
         "target": None if item.target is None else ids[item.target],
         "verb": item.verb,
         "text": item.text,
-        "links": json.dumps([ids[link] for link in item.links]),
+        "links": json.dumps([ids[link] for link in item.links]) if item.links else "[]",
         "outcome": item.outcome,
         "at": now if item.at is None else micros(item.at),
         "recorded_at": now,
