@@ -369,8 +369,9 @@ def holders(reading: Reading, targets: Sequence[Around], focus: int, cap: int, a
     pool[also] = True
     pairs = np.flatnonzero(pool.take(ends))
     read = together([target.rows(*kinds) for target in targets])
+    of_target = np.diff(np.searchsorted(pairs, stop), prepend=0)
     return Holders(
-        np.searchsorted(stop, pairs, side="right").astype(np.int32),
+        np.repeat(np.arange(len(targets), dtype=np.int32), of_target),
         ends[pairs].astype(np.int64),
         read["weight"][pairs],
         read["last"][pairs],
@@ -445,7 +446,7 @@ def _peers(reading: Reading, vector: Vectors | None, focus: int, named: Ids) -> 
 
 def _topics(reading: Reading, ids: Ids) -> Bools:
     names = reading.index.names
-    return np.fromiter((names[int(id_)].startswith("topic:") for id_ in ids.tolist()), np.bool_, len(ids))
+    return np.array([names[int(id_)].startswith("topic:") for id_ in ids.tolist()], np.bool_)
 
 
 def _degrees(reading: Reading, ids: Ids, pair_candidate: Rows, own: Edges, holders_of: Floats) -> Ids:

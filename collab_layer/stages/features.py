@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from collab_layer.errors import PluginError
-from collab_layer.types.graph import Bools, Floats, Ids, Neighborhood
+from collab_layer.types.graph import Floats, Ids, Neighborhood
 
 DAY_US = 86_400_000_000
 MAX_COUNT = 1e6
@@ -124,22 +124,17 @@ def _per_candidate(neighborhood: Neighborhood, weights: Floats | None = None) ->
     return sums.astype(np.float64)
 
 
-def _own_row(neighborhood: Neighborhood) -> tuple[Ids, Bools]:
-    """Row of each candidate among the own targets, and whether it is an own thing at all."""
-    own = neighborhood.own.ids
-    if not len(own):
-        return np.zeros(len(neighborhood), np.int64), np.zeros(len(neighborhood), np.bool_)
-    order = np.argsort(own, kind="stable")
-    at = np.minimum(np.searchsorted(own, neighborhood.ids, sorter=order), len(own) - 1)
-    row = order[at]
-    return row, ~neighborhood.is_owner & (own[row] == neighborhood.ids)
-
-
 def _of_own_thing(neighborhood: Neighborhood, values: Floats, otherwise: Floats) -> Floats:
     """Value of the own edge for own things, 0 for other things, `otherwise` for owners."""
-    row, mine = _own_row(neighborhood)
-    picked = values[row] if len(values) else np.zeros(len(neighborhood))
-    return np.where(neighborhood.is_owner, otherwise, np.where(mine, picked, 0.0))
+    things, own = np.flatnonzero(~neighborhood.is_owner), neighborhood.own.ids
+    out = otherwise.copy()
+    out[things] = 0.0
+    if len(own) and len(things):
+        ids, order = neighborhood.ids[things], np.argsort(own, kind="stable")
+        row = order[np.minimum(np.searchsorted(own, ids, sorter=order), len(own) - 1)]
+        mine = own[row] == ids
+        out[things[mine]] = values[row[mine]]
+    return out
 
 
 def edge_weight(neighborhood: Neighborhood) -> Floats:
