@@ -211,11 +211,10 @@ def _fresh(
     hood = neighborhood(reading, focus, seeds=seeds_of(tools, reading, request), query_vector=vector)
     selection = curate(hood, tools.scorer_of(reading), k=NEIGHBORS)
     maker = Maker(tools, opened, request.reader, request.query, request.budget_tokens, hood)
-    read = snippets(reading, selection)
     found = maker.found(raw, request.links) if request.query else []
-    said = _said(tools, maker, found[: wording.FOUND_READ] if request.query else read, worded)
+    read = found[: wording.FOUND_READ] if request.query else snippets(reading, selection)
+    said = _said(tools, maker, read, worded)
     by_model = [] if isinstance(said, Wording) else said
-    free, distilled = maker.facets(read)
     told = [
         Made.ready(facet)
         for facet in notices.said(
@@ -225,8 +224,10 @@ def _fresh(
     if request.query:
         lessons = maker.lessons(found)
         # Who publishes to many stands behind what is best known of the matter.
-        runs = [Run([*by_model, *islice(lessons, 1), *told]), lessons, Run([*free, *distilled])]
+        common = maker.answering(lambda: snippets(reading, selection))
+        runs = [Run([*by_model, *islice(lessons, 1), *told]), lessons, common]
     else:
+        free, distilled = maker.facets(read)
         runs = [Run([*(by_model or free), *distilled, *told, *maker.updates()])]
     shown, tokens, there = _shown(reading, runs, by_model, request.budget_tokens)
     memory = empty.model_copy(

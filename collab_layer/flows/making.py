@@ -7,11 +7,13 @@ Out:  `Made`: the facet as its reader sees it, and the item to store for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from math import log1p
+
+import numpy as np
 
 from collab_layer.flows import view
 from collab_layer.flows.found import foreign, found
@@ -29,7 +31,9 @@ from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import Facet, FacetKind
 from collab_layer.types.graph import Draft, Neighborhood, Snippet, Vectors
+from collab_layer.types.prompt import least_line
 from collab_layer.types.scope import Level
+from collab_layer.types.tokens import estimate_tokens
 
 MAX_FACETS = 7
 TRIED = 3
@@ -38,6 +42,8 @@ HEADS = 80
 SMALL_BUDGET = 250
 LEAST_LESSON = 20
 """Tokens of a short lesson's line; more lessons than that fill no budget are not made."""
+LEAST_FACET = min(estimate_tokens(least_line(text, 2)) for text in synthesize.shortest()) + 1
+"""Tokens that a facet of several owners takes at least, by `Made.cost`."""
 PAST = "as of:"
 """Before the key of what is said of the past, which takes the place of nothing that is said now."""
 
@@ -129,6 +135,16 @@ class Maker:
         free = [draft for draft in drafts if draft not in distilled] if distilled else drafts
         asked = {draft.key for draft in distilled if self._asks_for(draft, displays)}
         return self.made(free, FacetKind.FACET), self._published(distilled, asked)
+
+    def answering(self, read: Callable[[], Sequence[Snippet]]) -> Run:
+        """The same for a question, read and made only where there is room for the shortest of them."""
+
+        def made() -> Iterator[Made]:
+            yield from chain.from_iterable(self.facets(read()))
+
+        # What was published before, and what a filter rewrites, may be of any length.
+        any_length = bool(self.tools.filters) or bool(np.any(self.reading.level_of == Level.FACETS))
+        return Run(made(), 0 if any_length else LEAST_FACET)
 
     def updates(self) -> list[Made]:
         """What was propagated to this entity and may still be shown."""

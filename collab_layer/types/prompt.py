@@ -33,9 +33,14 @@ def shown_id(id_: str) -> str:
     return id_[:SHOWN_ID] if id_.startswith("d") else id_
 
 
-def least_line(text: str) -> str:
-    """How the line of a derived item begins, whatever its id, and whatever follows."""
-    return f"- [{'d' * SHOWN_ID}] {quote(text)}"
+def least_line(text: str, contributors: int = 1) -> str:
+    """How the line of a derived item begins, whatever its id and support, and whatever follows."""
+    counted = f" {_counted(contributors, 0.0)}" if contributors > 1 else ""
+    return f"- [{'d' * SHOWN_ID}] {quote(text)}{counted}"
+
+
+def _counted(contributors: int, support: float) -> str:
+    return f"({contributors} contributors, support {support:.2f})"
 
 
 def line(facet: Facet) -> str:
@@ -44,7 +49,7 @@ def line(facet: Facet) -> str:
     if facet.kind == "foreign":
         parts.append(f"(of another organisation, a candidate only, support {facet.confidence:.2f})")
     elif facet.contributors > 1:
-        parts.append(f"({facet.contributors} contributors, support {facet.confidence:.2f})")
+        parts.append(_counted(facet.contributors, facet.confidence))
     for item in facet.evidence[:2]:
         if item.quote and item.quote != facet.text:
             parts.append(f"evidence {item.owner or 'a peer'}: {quote(item.quote)}")

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collab_layer.stages.support import pool, shares, support
-from collab_layer.stages.synthesize import _unsaid, cost, facets, lessons_from, query_facet
+from collab_layer.stages.synthesize import _unsaid, cost, facets, lessons_from, query_facet, shortest
 from collab_layer.stages.tokens import terms
 from collab_layer.types.entity import Entity
 from collab_layer.types.facet import CollabMemory, Facet, FacetKind
 from collab_layer.types.graph import Draft, Snippet
-from collab_layer.types.prompt import render
+from collab_layer.types.prompt import least_line, line, render
 from collab_layer.types.scope import Level
 from collab_layer.types.tokens import estimate_tokens
 
@@ -386,3 +387,13 @@ def test_what_several_say_is_what_is_left_without_what_one_says(held, most, budg
     voices = {s.source: s.voice for s in held}
     shared = [draft for draft in every if len({voices[source] for source, _, _ in draft.sources}) > 1]
     assert facets(held, NAMES, IDF, max_facets=most, budget_tokens=budget, several=True) == shared
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(HELD, max_size=30, unique_by=lambda one: one.source))
+def test_no_line_of_several_who_may_be_quoted_is_shorter_than_the_shortest(held):
+    least = min(estimate_tokens(least_line(text, 2)) for text in shortest())
+    open_ones = [replace(one, level=R) for one in held]
+    for draft in facets(open_ones, {**NAMES, 1: "x", 2: "ё", 3: "漢", 4: "é"}, IDF, several=True):
+        told = Facet(id="d" * 32, text=draft.text, confidence=draft.confidence, contributors=len(draft.contributors))
+        assert estimate_tokens(line(told)) >= least
