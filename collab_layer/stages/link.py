@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from collab_layer.stages.tokens import STOP, WORD, fold_word, lower, normal, stem, words
+from collab_layer.stages.tokens import STOP, WORD, apart, fold_word, lower, normal, stem, words
 from collab_layer.types.entity import Entity
 
 MAX_TOPICS = 12
@@ -59,7 +59,7 @@ def slug(text: str) -> str:
     `Go modules` and `Go module` give `go-modul`; `модули Go` and `модулей Go` give `модул-go`.
     An empty string if the text has no letter or digit.
     """
-    found = [lower(token) for token, _, _ in words(normal(text))]
+    found = list(map(lower, apart(normal(text))))
     kept = [part for part in found if part not in STOP] or found
     joined = "-".join(stem(part).replace("'", "") for part in kept[:_MAX_SLUG_WORDS])
     return joined[:_MAX_SLUG].strip("-")
@@ -108,7 +108,7 @@ def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
 @lru_cache(maxsize=1 << 9)
 def _folded(text: str) -> tuple[str, ...]:
     """The folded words of a text, kept for a while: it is looked through with the names of several moments."""
-    return tuple(fold_word(token) for token, _, _ in words(text))
+    return tuple(map(fold_word, apart(text)))
 
 
 def _usable(text: str, token: str, start: int, end: int) -> bool:
@@ -170,7 +170,7 @@ def _take(best: dict[str, str], found: Iterable[tuple[str, str]], limit: int) ->
 def _quoted(text: str) -> Iterator[_Found]:
     for match in _QUOTED.finditer(text):
         inside = " ".join(next(group for group in match.groups() if group).split()).strip(" .,;:!?")
-        content = [token for token, _, _ in words(inside)]
+        content = apart(inside)
         if 1 <= len(content) <= 8 and any(lower(token) not in STOP for token in content):
             yield _Found(0, match.start(), inside)
 
@@ -214,7 +214,7 @@ class _Word(NamedTuple):
 @lru_cache(maxsize=1 << 15)
 def _word(token: str) -> _Word:
     low, plain = lower(token), bool(_PLAIN_WORD.fullmatch(token))
-    parts = [lower(part) for part, _, _ in words(normal(token))]
+    parts = list(map(lower, apart(normal(token))))
     every = _stems(parts)
     stems = every if STOP.isdisjoint(parts) else _stems(part for part in parts if part not in STOP)
     content = low not in STOP and (plain or token.isalpha())

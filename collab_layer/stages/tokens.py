@@ -166,8 +166,13 @@ def says(text: str, enough: int, *, limit: int) -> int:
     return len(found)
 
 
+def apart(text: str) -> list[str]:
+    """Plain words of an already `normal` text; identifiers are split into parts."""
+    return _PLAIN.findall(text)
+
+
 def words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Plain words of an already `normal` text with their places; identifiers are split into parts."""
+    """The same with their places."""
     for match in _PLAIN.finditer(text):
         yield match.group(), match.start(), match.end()
 
@@ -189,7 +194,7 @@ def fold(name: str) -> str:
     stays as it is.
     """
     text = normal(name)
-    return " ".join(fold_word(word) for word, _, _ in words(text)) or lower(text.strip())
+    return " ".join(map(fold_word, apart(text))) or lower(text.strip())
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -231,6 +236,7 @@ __all__ = [
     "STOP",
     "WORD",
     "by_chunk",
+    "apart",
     "fold",
     "fold_word",
     "hashed",
