@@ -38,6 +38,11 @@ class Lean:
         cursor = run(connection, compiled.text, compiled.placed(given))
         return list(map(compiled.row(cursor), cursor.fetchall()))
 
+    def tuples(self, connection: Connection, given: Given) -> list[tuple[Any, ...]]:
+        """The same without names, where there are many."""
+        compiled = self._for(connection)
+        return run(connection, compiled.text, compiled.placed(given)).fetchall()
+
     def run(self, connection: Connection, given: Given) -> int:
         """How many rows it touched."""
         compiled = self._for(connection)

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
 
+from collab_layer.graph.among import one_of
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import terms
 from collab_layer.types.graph import Ids, Rows
 
@@ -31,11 +33,17 @@ _CHUNK = 400
 
 Holding = tuple[Rows, NDArray[np.int16]]
 
-_OF_TERM = (
-    select(terms.c.card, terms.c.tf)
-    .where(terms.c.tenant == bindparam("tenant"), terms.c.term == bindparam("term"))
-    .order_by(terms.c.card.desc())
-    .limit(MOST)
+_T = terms.c
+_OF_TERM = Lean(
+    select(_T.card, _T.tf)
+    .where(_T.tenant == bindparam("tenant"), _T.term == bindparam("term"))
+    .order_by(_T.card.desc())
+    .limit(bindparam("most"))
+)
+_OF_TERMS = Lean(
+    select(_T.term, _T.card, _T.tf)
+    .where(_T.tenant == bindparam("tenant"), one_of(_T.term, "terms"))
+    .limit(bindparam("most"))
 )
 _OF_CARDS = select(terms.c.card, terms.c.term, terms.c.tf).where(
     terms.c.tenant == bindparam("tenant"), terms.c.card.in_(bindparam("cards", expanding=True))
@@ -48,10 +56,11 @@ class Postings:
     Args:
         tenant: Whose.
         row_of: The row of each card, -1 for those that are gone.
+        most: Records of one term that are kept.
     """
 
-    def __init__(self, tenant: str, row_of: Callable[[Ids], Rows]) -> None:
-        self._tenant, self._row_of = tenant, row_of
+    def __init__(self, tenant: str, row_of: Callable[[Ids], Rows], most: int = MOST) -> None:
+        self._tenant, self._row_of, self._most = tenant, row_of, most
         self._kept: OrderedDict[int, Holding] = OrderedDict()
         self._seen = 0
         self._count = 0
@@ -65,6 +74,7 @@ class Postings:
             cards: The card of every row, dead ones too.
         """
         self._catch_up(connection, cards)
+        self._read(connection, [term for term in dict.fromkeys(hashed) if term not in self._kept])
         found = [self._one(connection, term) for term in hashed]
         while self._count > KEPT and len(self._kept) > 1:
             self._count -= len(self._kept.popitem(last=False)[1][0])
@@ -74,14 +84,28 @@ class Postings:
         if term in self._kept:
             self._kept.move_to_end(term)
             return self._kept[term]
-        pairs = connection.execute(_OF_TERM, {"tenant": self._tenant, "term": term}).all()
+        pairs = _OF_TERM.tuples(connection, {"tenant": self._tenant, "term": term, "most": self._most})
         # Flat: of a sequence of rows numpy asks each row, in vain, whether it is an array.
         read = np.fromiter(chain.from_iterable(pairs), np.int64).reshape(-1, 2)
-        rows = self._row_of(read[:, 0])
+        self._place(term, read[:, 0], read[:, 1])
+        return self._kept[term]
+
+    def _read(self, connection: Connection, missing: Sequence[int]) -> None:
+        """Several terms at once, unless they have so many records together that one may have too many."""
+        if len(missing) < 2 or connection.dialect.name == "sqlite":  # there a statement is no round trip
+            return
+        found = _OF_TERMS.tuples(connection, {"tenant": self._tenant, "terms": missing, "most": self._most})
+        if len(found) < self._most:
+            read = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 3)
+            for term in missing:
+                mine = read[read[:, 0] == term]
+                self._place(term, mine[:, 1], mine[:, 2])
+
+    def _place(self, term: int, cards: Ids, tf: Ids) -> None:
+        rows = self._row_of(cards)
         order = np.argsort(rows)
         order = order[rows[order] >= 0]
-        self._put(term, (rows[order], read[order, 1].astype(np.int16)))
-        return self._kept[term]
+        self._put(term, (rows[order], tf[order].astype(np.int16)))
 
     def _put(self, term: int, holding: Holding) -> None:
         before = self._kept.get(term)

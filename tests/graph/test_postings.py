@@ -1,14 +1,19 @@
 """What is kept in memory answers like what is read anew."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from collab_layer import CollabLayer, Sharing
 from collab_layer.config import Settings
 from collab_layer.governance.grants import Audience
+from collab_layer.graph.engine import insert
 from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.postings import Postings
 from collab_layer.graph.reader import _distinct
+from collab_layer.graph.tables import terms
 from collab_layer.testing.clock import FixedClock
 from collab_layer.types.scope import Level
 
@@ -62,6 +67,34 @@ def test_a_record_told_after_a_word_was_looked_for_is_found_by_it(sqlite_url):
         layer.drain()
         said = [facet.text for facet in layer.context("agent:reader", "printer blank pages").facets]
     assert any("firmware" in text for text in said)
+
+
+@pytest.mark.parametrize("most", [3, 1_000])
+def test_terms_read_at_once_are_as_each_read_by_itself(store, most):
+    held = {term: range(100 - 7 * term, 100) for term in range(1, 6)}
+    rows = [
+        {"tenant": tenant, "term": term, "card": card, "tf": 1 + card % 3}
+        for tenant in ("acme", "other")
+        for term, cards in held.items()
+        for card in cards
+    ]
+    none, wanted = np.zeros(0, np.int64), [2, 9, 1, 2, 5]
+    with store.database.write() as connection:
+        insert(connection, terms, rows)
+
+        def read(*asked):
+            postings = Postings("acme", lambda cards: np.where(cards % 5, 200 - cards, -1), most)
+            return [(found.tolist(), tf.tolist()) for found, tf in postings.of(connection, asked, none)]
+
+        said = list[str]()
+        event.listen(connection, "before_cursor_execute", lambda *given: said.append(given[2]))
+        at_once = read(*wanted)
+        each = 4  # words, one of them asked for twice
+        assert len(said) == (each if store.database.sqlite else 1 if most == 1_000 else 1 + each)
+        assert at_once == [read(term)[0] for term in wanted]
+    assert at_once[1] == ([], [])
+    assert at_once[0] == at_once[3]
+    assert len(at_once[4][0]) == (3 if most == 3 else 28)
 
 
 @given(st.lists(st.integers(0, 2**31 - 1), max_size=200))
