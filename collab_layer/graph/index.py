@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -268,7 +269,7 @@ class TenantIndex:
 
     def rows_of_cards(self, ids: Ids) -> Rows:
         """The row of each live card, -1 for others."""
-        return np.fromiter((self._row.get(card, -1) for card in ids.tolist()), np.int32, len(ids))
+        return np.fromiter(map(self._row.get, ids.tolist(), repeat(-1)), np.int32, len(ids))
 
     def holding(self, connection: Connection, hashed: Sequence[int]) -> list[Holding]:
         """Per term the rows of cards that hold it, dead ones too, ascending; and how often."""

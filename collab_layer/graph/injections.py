@@ -10,17 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, or_, select
 
 from collab_layer.graph.aging import Log
-from collab_layer.graph.among import among, pages
+from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.derived import ERASED, FORGOTTEN
-from collab_layer.graph.engine import upsert
+from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.ids import next_id, number_of, pair_of
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import cards, derived, edges, foreign_facets, injected, injections, interactions
 
 LOG = Log(injections, injected.c.injection)
 _CHUNK = 400
+
+
+def _there(table: Table, *only: ColumnElement[bool]) -> Lean:
+    c = table.c
+    return Lean(select(c.id).where(c.tenant == bindparam("tenant"), one_of(c.id, "ids"), *only))
+
+
+_WHY = derived.c.superseded
+_NAMED = {
+    "d": _there(derived, _WHY.is_(None) | ((_WHY != ERASED) & (_WHY != FORGOTTEN))),
+    "f": _there(foreign_facets, foreign_facets.c.bundle != ""),
+}
+_NUMBERED = {"c": _there(cards), "i": _there(interactions)}
+"""What tells which items are there, by the letter that their ids begin with."""
 
 
 class Row(NamedTuple):
@@ -53,26 +68,24 @@ def add(connection: Connection, tenant: str, rows: Sequence[Row]) -> None:
         heads.append({"tenant": tenant, "id": id_, **{n: v for n, v in row._asdict().items() if n != "items"}})
         lines += [{"tenant": tenant, "item": item, "injection": id_} for item in dict.fromkeys(row.items)]
     if heads:
-        connection.execute(insert(injections), heads)
+        insert(connection, injections, heads)
         upsert(connection, injected, lines)
 
 
 def known(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
-    """Those of the items that are still there: derived items, cards, interactions, holdings."""
-    found: set[str] = set()
-    for start in range(0, len(ids), _CHUNK):
-        part = list(ids[start : start + _CHUNK])
-        d = derived.c
-        alive = or_(d.superseded.is_(None), d.superseded.not_in((ERASED, FORGOTTEN)))
-        found.update(connection.execute(select(d.id).where(d.tenant == tenant, d.id.in_(part), alive)).scalars())
-        for letter, table in (("c", cards), ("i", interactions)):
-            numbers = {number_of(id_): id_ for id_ in part if id_[0] == letter}
-            there = select(table.c.id).where(table.c.tenant == tenant, table.c.id.in_(list(numbers)))
-            found.update(numbers[number] for number in connection.execute(there).scalars())
-        f = foreign_facets.c
-        held = select(f.id).where(f.tenant == tenant, f.id.in_(part), f.bundle != "")
-        found.update(connection.execute(held).scalars())
-        found.update(_held(connection, tenant, [id_ for id_ in part if id_[0] == "h"]))
+    """Those of the items that are still there: derived items, cards, interactions, holdings, foreign facets."""
+    alike: dict[str, list[str]] = {}
+    for id_ in ids:
+        alike.setdefault(id_[:1], []).append(id_)
+    found = set(_held(connection, tenant, alike.get("h", [])))
+    for letter, there in _NAMED.items():
+        for part in pages(alike.get(letter, [])):
+            found.update(id_ for (id_,) in there.tuples(connection, {"tenant": tenant, "ids": part}))
+    for letter, there in _NUMBERED.items():
+        for part in pages(alike.get(letter, [])):
+            numbers = {number: id_ for id_ in part if (number := number_of(id_)) is not None}
+            rows = there.tuples(connection, {"tenant": tenant, "ids": list(numbers)})
+            found.update(numbers[number] for (number,) in rows)
     return found
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
 
 from collab_layer.graph.among import one_of
+from collab_layer.graph.in_one import in_one, numbers
 from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import terms
 from collab_layer.types.graph import Ids, Rows
@@ -34,17 +34,21 @@ _CHUNK = 400
 Holding = tuple[Rows, NDArray[np.int16]]
 
 _T = terms.c
-_OF_TERM = Lean(
+_NEWEST = (
     select(_T.card, _T.tf)
     .where(_T.tenant == bindparam("tenant"), _T.term == bindparam("term"))
     .order_by(_T.card.desc())
     .limit(bindparam("most"))
+    .subquery()
 )
-_OF_TERMS = Lean(
+_OF_TERM = Lean(select(in_one(_NEWEST.c.card), in_one(_NEWEST.c.tf)))
+_SOME = (
     select(_T.term, _T.card, _T.tf)
     .where(_T.tenant == bindparam("tenant"), one_of(_T.term, "terms"))
     .limit(bindparam("most"))
+    .subquery()
 )
+_OF_TERMS = Lean(select(_SOME.c.term, in_one(_SOME.c.card), in_one(_SOME.c.tf)).group_by(_SOME.c.term))
 _OF_CARDS = select(terms.c.card, terms.c.term, terms.c.tf).where(
     terms.c.tenant == bindparam("tenant"), terms.c.card.in_(bindparam("cards", expanding=True))
 )
@@ -84,22 +88,19 @@ class Postings:
         if term in self._kept:
             self._kept.move_to_end(term)
             return self._kept[term]
-        pairs = _OF_TERM.tuples(connection, {"tenant": self._tenant, "term": term, "most": self._most})
-        # Flat: of a sequence of rows numpy asks each row, in vain, whether it is an array.
-        read = np.fromiter(chain.from_iterable(pairs), np.int64).reshape(-1, 2)
-        self._place(term, read[:, 0], read[:, 1])
+        ((cards, tf),) = _OF_TERM.tuples(connection, {"tenant": self._tenant, "term": term, "most": self._most})
+        self._place(term, numbers(cards), numbers(tf))
         return self._kept[term]
 
     def _read(self, connection: Connection, missing: Sequence[int]) -> None:
         """Several terms at once, unless they have so many records together that one may have too many."""
         if len(missing) < 2 or connection.dialect.name == "sqlite":  # there a statement is no round trip
             return
-        found = _OF_TERMS.tuples(connection, {"tenant": self._tenant, "terms": missing, "most": self._most})
-        if len(found) < self._most:
-            read = np.fromiter(chain.from_iterable(found), np.int64).reshape(-1, 3)
+        rows = _OF_TERMS.tuples(connection, {"tenant": self._tenant, "terms": missing, "most": self._most})
+        found = {term: (numbers(cards), numbers(tf)) for term, cards, tf in rows}
+        if sum(len(cards) for cards, _ in found.values()) < self._most:
             for term in missing:
-                mine = read[read[:, 0] == term]
-                self._place(term, mine[:, 1], mine[:, 2])
+                self._place(term, *found.get(term, (numbers(None), numbers(None))))
 
     def _place(self, term: int, cards: Ids, tf: Ids) -> None:
         rows = self._row_of(cards)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import event, insert
 
 from collab_layer.graph import injections
 from collab_layer.graph.adjacency import Kind
+from collab_layer.graph.derived import ERASED, FORGOTTEN
+from collab_layer.graph.engine import insert as write_rows
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.store import GraphStore
-from collab_layer.graph.tables import edges
+from collab_layer.graph.tables import derived, edges, foreign_facets
 from collab_layer.types.time import FOREVER
 
 HELD = 20
@@ -58,6 +60,37 @@ def test_holdings_that_are_there_are_told_from_those_that_are_not(store):
     with store.database.read() as connection:
         assert injections.known(connection, "acme", [*there, *gone]) == set(there)
         assert injections.known(connection, "other", there) == set()
+
+
+def test_each_kind_of_item_is_looked_for_where_it_is_kept(store):
+    common = {"tenant": "acme", "at": 1, "expires": FOREVER}
+    told = {"things": "[]", "support": 1.0, "trust": 1.0, "contributors": 3, "issuer": "them", **common}
+    texts, counts = dict.fromkeys(("kind", "key", "text", "made_by"), ""), dict.fromkeys(("hop", "level", "epoch"), 1)
+    kept = {
+        "owner": 1,
+        "confidence": 1.0,
+        "trust": 1.0,
+        "links": "[]",
+        "gone": 0,
+        "cut": 0,
+        **texts,
+        **counts,
+        **common,
+    }
+    said = list[str]()
+    with store.database.write() as connection:
+        facets = [("d1", None), ("d2", "d1"), ("d3", ERASED), ("d4", FORGOTTEN)]
+        write_rows(connection, derived, [{**kept, "id": id_, "superseded": why} for id_, why in facets])
+        write_rows(
+            connection, foreign_facets, [{"id": "f1", "bundle": "b", **told}, {"id": "f2", "bundle": "", **told}]
+        )
+        event.listen(connection, "before_cursor_execute", lambda *given: said.append(given[2]))
+        assert injections.known(connection, "acme", ["d1", "d2", "d3", "d4", "d5"]) == {"d1", "d2"}
+        assert len(said) == 1
+        wanted = ["f1", "f2", "f3", "d1", "c1", "i1", "h1.1", "czz", "x", ""]
+        assert injections.known(connection, "acme", wanted) == {"f1", "d1"}
+        assert injections.known(connection, "acme", []) == set()
+        assert injections.known(connection, "other", ["d1", "f1"]) == set()
 
 
 def test_looking_for_holdings_costs_what_their_owners_hold_and_not_what_everybody_does(small):

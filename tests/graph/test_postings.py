@@ -92,6 +92,9 @@ def test_terms_read_at_once_are_as_each_read_by_itself(store, most):
         each = 4  # words, one of them asked for twice
         assert len(said) == (each if store.database.sqlite else 1 if most == 1_000 else 1 + each)
         assert at_once == [read(term)[0] for term in wanted]
+    newest = [card for card in held[2] if card >= 100 - most]
+    there = sorted((200 - card, 1 + card % 3) for card in newest if card % 5)
+    assert at_once[0] == ([row for row, _ in there], [tf for _, tf in there])
     assert at_once[1] == ([], [])
     assert at_once[0] == at_once[3]
     assert len(at_once[4][0]) == (3 if most == 3 else 28)
