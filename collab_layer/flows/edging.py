@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from collab_layer.flows.pending import Loaded, Pending, Worded
 from collab_layer.graph.adjacency import Adjacency, Kind, pick
-from collab_layer.graph.engine import insert
+from collab_layer.graph.among import one_of
+from collab_layer.graph.engine import change, insert
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import edges, entities, interactions
 from collab_layer.graph.writer import edge_rows
 from collab_layer.types.entity import Entity
@@ -22,15 +24,12 @@ from collab_layer.types.entity import Entity
 _CHUNK = 400
 _MENTIONS = (int(Kind.MENTIONS), int(Kind.MENTIONED_BY))
 _E = edges.c
-_HELD = select(_E.id, _E.src, _E.dst, _E.kind, _E.valid_to, _E.folded, _E.interaction).where(
-    _E.tenant == bindparam("tenant"),
-    _E.interaction.in_(bindparam("numbers", expanding=True)),
-    _E.kind.in_(_MENTIONS),
-)
-_DEGREE = (
-    update(entities)
-    .where(entities.c.tenant == bindparam("whose"), entities.c.id == bindparam("entity"))
-    .values(degree=bindparam("count"), rev=bindparam("now_at"))
+_HELD = Lean(
+    select(_E.id, _E.src, _E.dst, _E.kind, _E.valid_to, _E.folded, _E.interaction).where(
+        _E.tenant == bindparam("tenant"),
+        one_of(_E.interaction, "numbers"),
+        or_(*(_E.kind == kind for kind in _MENTIONS)),
+    )
 )
 
 
@@ -94,9 +93,8 @@ def count_degrees(
     rows: list[dict[str, Any]] = []
     for node in nodes:
         held = pick(packed[node], Kind.INTERACTED, Kind.MENTIONS)
-        rows.append({"whose": tenant, "entity": node, "count": len(held), "now_at": rev})
-    if rows:
-        connection.execute(_DEGREE, rows)
+        rows.append({"tenant": tenant, "id": node, "degree": len(held), "rev": rev})
+    change(connection, entities, rows, key=("tenant", "id"))
 
 
 def _held(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[int, list[Any]]:
@@ -104,7 +102,7 @@ def _held(connection: Connection, tenant: str, numbers: Sequence[int]) -> dict[i
     found: dict[int, list[Any]] = {}
     for start in range(0, len(numbers), _CHUNK):
         given = {"tenant": tenant, "numbers": numbers[start : start + _CHUNK]}
-        for row in connection.execute(_HELD, given):
+        for row in _HELD.rows(connection, given):
             found.setdefault(row.interaction, []).append(row)
     return found
 

@@ -7,7 +7,7 @@ Never: for SQLite, where a statement is no round trip.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -29,6 +29,7 @@ _TYPES = (
     (LargeBinary, "bytea"),
 )
 """Strings go as `text`: a cast to a narrower type would cut them where storing refuses them."""
+_NUMBERS = (Integer, Boolean, Float)
 
 
 def insert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -72,9 +73,16 @@ def upsert(connection: Connection, table: Table, rows: Sequence[dict[str, Any]],
     return _run(connection, table, _statement(table, tuple(rows[0]), update), rows)
 
 
+def change(connection: Connection, table: Table, rows: Sequence[dict[str, Any]], key: tuple[str, ...]) -> None:
+    """Set the other columns of rows that are told by these; one that is not there is passed over."""
+    _run(connection, table, _change(table, tuple(rows[0]), key), rows)
+
+
 def array(kind: Any, values: Iterable[Any]) -> str:
     """Values of one type as PostgreSQL reads an array; the driver looks at each one several times."""
-    return "{" + ",".join(map(_written(kind), values)) + "}"
+    if isinstance(kind, LargeBinary):
+        return f"{{{_of_bytes(values)}}}"
+    return f"{{{_of_numbers(values) if isinstance(kind, _NUMBERS) else _of_texts(values)}}}"
 
 
 def type_name(kind: Any) -> str:
@@ -114,6 +122,15 @@ def _statement(table: Table, names: tuple[str, ...], update: tuple[str, ...] | N
 
 
 @lru_cache(maxsize=32)
+def _change(table: Table, names: tuple[str, ...], key: tuple[str, ...]) -> str:
+    given = ", ".join(f"%({name})s::{type_name(table.columns[name].type)}[]" for name in names)
+    new = ", ".join(f'"{name}" = given."{name}"' for name in names if name not in key)
+    same = " AND ".join(f'{table.name}."{name}" = given."{name}"' for name in key)
+    listed = ", ".join(f'"{name}"' for name in names)
+    return f"UPDATE {table.name} SET {new} FROM unnest({given}) AS given ({listed}) WHERE {same}"
+
+
+@lru_cache(maxsize=32)
 def _one_of_all(shape: tuple[tuple[Table, tuple[str, ...]], ...]) -> str:
     return _chained([_line(table, names, f"{at}_") for at, (table, names) in enumerate(shape)])
 
@@ -143,16 +160,26 @@ def _line(table: Table, names: Sequence[str], prefix: str = "") -> str:
     return f"{_into(table, names)} SELECT * FROM unnest({given})"
 
 
-def _written(kind: Any) -> Callable[[Any], str]:
-    if isinstance(kind, LargeBinary):
-        return lambda value: "NULL" if value is None else f'"\\\\x{value.hex()}"'
-    if isinstance(kind, (Integer, Boolean, Float)):
-        return lambda value: "NULL" if value is None else str(value)
-    return lambda value: "NULL" if value is None else _quoted(value)
+def _of_numbers(values: Iterable[Any]) -> str:
+    return ",".join(map(str, values)).replace("None", "NULL")
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _of_bytes(values: Iterable[Any]) -> str:
+    return ",".join("NULL" if value is None else f'"\\\\x{value.hex()}"' for value in values)
 
 
-__all__ = ["LEAST", "array", "insert", "insert_all", "type_name", "upsert"]
+def _of_texts(values: Iterable[Any]) -> str:
+    """Quoted in one go, parted by what no text may hold; where one does, the driver refuses it."""
+    texts = list(values)
+    if None not in texts:
+        joined = _escaped("\0".join(texts))
+        if joined.count("\0") == len(texts) - 1:
+            return '"' + joined.replace("\0", '","') + '"'
+    return ",".join("NULL" if text is None else f'"{_escaped(text)}"' for text in texts)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+__all__ = ["LEAST", "array", "change", "insert", "insert_all", "type_name", "upsert"]

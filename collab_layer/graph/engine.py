@@ -45,6 +45,8 @@ from collab_layer.graph import bulk
 
 BUSY_TIMEOUT_S = 5.0
 CHECKPOINT_WAIT_MS = 500
+PREPARED = 300
+"""Statements that one connection of PostgreSQL keeps prepared; a worker and readers of one process have some 150."""
 TRUSTED_S = 1.0
 """For how long a connection of which the system reports no end is taken to stand without asking the server."""
 
@@ -72,7 +74,8 @@ class Database:
             engine = create_engine(self.url, pool_size=8, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(engine, "connect", self._prepare_sqlite)
             return engine
-        engine = create_engine(self.url, pool_size=8, max_overflow=32)
+        # The connection used last: what is asked often is prepared there.
+        engine = create_engine(self.url, pool_size=8, max_overflow=32, pool_use_lifo=True)
         event.listen(engine, "connect", self._prepare_postgresql)
         event.listen(engine, "checkout", self._look)
         return engine
@@ -95,6 +98,7 @@ class Database:
 
         # By their size the driver would tell numbers apart, and prepare a statement anew for every mixture.
         connection.adapters.register_dumper(int, Int8BinaryDumper)
+        connection.prepared_max = PREPARED
 
     def _look(self, connection: Any, record: ConnectionPoolEntry, proxy: PoolProxiedConnection) -> None:
         """Exchange a connection that the server has ended, as one that is restarted does (PostgreSQL).
@@ -277,6 +281,17 @@ def insert_all(connection: Connection, parts: Sequence[tuple[Any, list[dict[str,
         _run(connection, _insert(table), rows)
 
 
+def change(connection: Connection, table: Any, rows: list[dict[str, Any]], *, key: tuple[str, ...]) -> None:
+    """Set columns of rows that are told by the others, the key; one that is not there is passed over."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        line, values = _change(table, tuple(rows[0]), key)
+        connection.exec_driver_sql(line, list(map(values, rows)))
+    else:
+        bulk.change(connection, table, rows, key)
+
+
 def insert_of(dialect: str, table: Any) -> Any:
     """An insert of the dialect, which knows what to do on a conflict."""
     if dialect == "sqlite":
@@ -301,6 +316,16 @@ def _for_sqlite(statement: Any, names: tuple[str, ...]) -> tuple[str, Callable[[
     """An insert as text, and what it takes of a row; no column of ours needs its values made into others."""
     compiled = statement.compile(dialect=sqlite.dialect(), column_keys=list(names))
     return str(compiled), itemgetter(*compiled.positiontup)
+
+
+@lru_cache(maxsize=64)
+def _change(
+    table: Any, names: tuple[str, ...], key: tuple[str, ...]
+) -> tuple[str, Callable[[dict[str, Any]], tuple[Any, ...]]]:
+    others = [name for name in names if name not in key]
+    new, same = (joint.join(f'"{name}" = ?' for name in some) for joint, some in ((", ", others), (" AND ", key)))
+    values: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*others, *key)
+    return f"UPDATE {table.name} SET {new} WHERE {same}", values
 
 
 @lru_cache(maxsize=64)

@@ -3,11 +3,14 @@
 from contextlib import nullcontext
 
 import pytest
-from sqlalchemy import select
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Text, select
 from sqlalchemy.exc import IntegrityError
 
 from collab_layer.errors import StoreConflictError
-from collab_layer.graph.engine import insert, insert_all, upsert
+from collab_layer.graph.bulk import array
+from collab_layer.graph.engine import change, insert, insert_all, upsert
 from collab_layer.graph.store import GraphStore
 from collab_layer.graph.tables import adjacency, interactions, settings, work
 
@@ -61,6 +64,26 @@ def test_of_rows_with_one_key_the_last_counts_and_others_are_left_alone(store):
         upsert(connection, settings, rows("c", "xyxyz"), update=("value",))
     found = {name: value for _, name, value in read(store, settings, settings.c.name)}
     assert found == {"p": "a0", "q": "a1", "r": "a2", "s": "a3", "x": "c2", "y": "c3", "z": "c4"}
+
+
+def test_each_row_gets_its_own_values_and_one_that_is_not_there_none(store):
+    rows = [{"tenant": whose, "name": name, "value": "old"} for whose in ("acme", "other") for name in "pqrs"]
+    new = [{"tenant": "acme", "name": name, "value": word} for name, word in zip("qxsp", WORDS, strict=False)]
+    with store.database.write() as connection:
+        insert(connection, settings, rows)
+        change(connection, settings, [], key=("tenant", "name"))
+        change(connection, settings, new, key=("tenant", "name"))
+    found = {(tenant, name): value for tenant, name, value in read(store, settings, settings.c.name)}
+    told = {("acme", name): word for name, word in zip("qxsp", WORDS, strict=False) if name != "x"}
+    assert found == {(row["tenant"], row["name"]): "old" for row in rows} | told
+
+
+@given(st.lists(st.none() | st.text(max_size=6) | st.sampled_from(['"', "\\", "a\0b", "NULL", ""])))
+def test_texts_that_are_quoted_together_read_as_those_quoted_one_by_one(texts):
+    def quoted(text):
+        return "NULL" if text is None else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    assert array(Text(), texts) == "{" + ",".join(map(quoted, texts)) + "}"
 
 
 def test_a_key_that_is_there_refuses_all(store):
