@@ -17,8 +17,10 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from collab_layer.flows.tools import Tools
 from collab_layer.graph import policy, spans
+from collab_layer.graph.among import one_of
 from collab_layer.graph.ids import interaction_id
 from collab_layer.graph.known import Known
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.outbox import Claim
 from collab_layer.graph.tables import cards, interactions
 from collab_layer.plugins.specs import LinkRequest
@@ -32,12 +34,7 @@ from collab_layer.types.time import FOREVER
 
 _CHUNK = 400
 _I = interactions.c
-_TOLD = (
-    select(interactions)
-    .where(_I.tenant == bindparam("tenant"))
-    .where(_I.id.in_(bindparam("numbers", expanding=True)))
-    .order_by(_I.id)
-)
+_TOLD = Lean(select(interactions).where(_I.tenant == bindparam("tenant"), one_of(_I.id, "numbers")).order_by(_I.id))
 
 
 @dataclass(slots=True)
@@ -189,7 +186,7 @@ def _rows(connection: Connection, tenant: str, claims: Sequence[Claim]) -> dict[
         else:
             numbers += claim.interactions
     for start in range(0, len(numbers), _CHUNK):
-        for row in connection.execute(_TOLD, {"tenant": tenant, "numbers": sorted(numbers)[start : start + _CHUNK]}):
+        for row in _TOLD.rows(connection, {"tenant": tenant, "numbers": sorted(numbers)[start : start + _CHUNK]}):
             found.setdefault(row.actor, []).append(row)
     return found
 

@@ -78,7 +78,7 @@ _A, _E = adjacency.c, edges.c
 _MINE = (_A.tenant == bindparam("tenant"), one_of(_A.node, "nodes"))
 _OUT = (_E.tenant == bindparam("tenant"), one_of(_E.src, "nodes"))
 _NOTHING, _NO_WEIGHT = literal_column("0", BigInteger), literal_column("0.0", Float)
-_PACKS = select(_A.node, _A.packed).where(*_MINE)
+_PACKS = Lean(select(_A.node, _A.packed).where(*_MINE))
 _VERSION = 0
 """In the place of a kind: the row tells a node's version, in the place of the other end."""
 _VERSIONS = select(
@@ -101,12 +101,15 @@ _WAITING = (
 )
 _SMALL = 48
 """Rows up to which merging them one by one is faster than as columns."""
-_PRESENT, _PAST = _VERSIONS.union_all(_ROWS.where(_E.folded == false())), _ROWS.where(_E.at <= bindparam("now"))
-_STAMPS = _VERSIONS.union_all(_WAITING)
-_OPEN = _VERSIONS.union_all(
-    select(_E.src, _E.kind, _E.dst, _NO_WEIGHT, _NOTHING)
-    .where(*_OUT, _E.kind == bindparam("what"))
-    .where(_E.folded == false(), _E.valid_to == FOREVER)
+_VERSION_OF, _STAMPS = Lean(_VERSIONS), Lean(_VERSIONS.union_all(_WAITING))
+_PRESENT = Lean(_VERSIONS.union_all(_ROWS.where(_E.folded == false())))
+_PAST = Lean(_ROWS.where(_E.at <= bindparam("now")))
+_OPEN = Lean(
+    _VERSIONS.union_all(
+        select(_E.src, _E.kind, _E.dst, _NO_WEIGHT, _NOTHING)
+        .where(*_OUT, _E.kind == bindparam("what"))
+        .where(_E.folded == false(), _E.valid_to == FOREVER)
+    )
 )
 
 
@@ -184,7 +187,7 @@ class Adjacency:
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
             given = {"tenant": tenant, "nodes": part, "now": now if as_of is None else as_of}
-            versions, deltas = _apart(connection.execute(_PRESENT if as_of is None else _PAST, given).all())
+            versions, deltas = _apart((_PRESENT if as_of is None else _PAST).tuples(connection, given))
             base = self._kept(connection, tenant, versions)
             found.update((node, base.get(node) or _NOTHING_AROUND) for node in part)
             fresh = _as_packed([(dst, kind, weight, at) for rows in deltas.values() for kind, dst, weight, at in rows])
@@ -199,7 +202,7 @@ class Adjacency:
         for start in range(0, len(nodes), _CHUNK):
             part = list(nodes[start : start + _CHUNK])
             given = {"tenant": tenant, "nodes": part, "what": int(kind)}
-            versions, deltas = _apart(connection.execute(_OPEN, given).all())
+            versions, deltas = _apart(_OPEN.tuples(connection, given))
             for node, around in self._kept(connection, tenant, versions).items():
                 found[node] += around.ends(kind).tolist()
             for node, rows in deltas.items():
@@ -207,7 +210,7 @@ class Adjacency:
         return found
 
     def _packed(self, connection: Connection, tenant: str, nodes: list[int]) -> dict[int, Packed]:
-        versions, _ = _apart(connection.execute(_VERSIONS, {"tenant": tenant, "nodes": nodes}).all())
+        versions, _ = _apart(_VERSION_OF.tuples(connection, {"tenant": tenant, "nodes": nodes}))
         return {node: around.packed for node, around in self._kept(connection, tenant, versions).items()}
 
     def _kept(self, connection: Connection, tenant: str, versions: Mapping[int, int]) -> dict[int, Around]:
@@ -221,7 +224,7 @@ class Adjacency:
             else:
                 missing.append(node)
         if missing:
-            for node, blob in connection.execute(_PACKS, {"tenant": tenant, "nodes": missing}):
+            for node, blob in _PACKS.tuples(connection, {"tenant": tenant, "nodes": missing}):
                 found[node] = Around(np.frombuffer(blob, PACKED))
                 self._remember(tenant, node, versions[node], found[node])
         return found
@@ -241,7 +244,7 @@ class Adjacency:
         out: dict[int, tuple[int, int, int]] = {}
         for start in range(0, len(nodes), _CHUNK):
             part = nodes[start : start + _CHUNK]
-            folded, deltas = _apart(connection.execute(_STAMPS, {"tenant": tenant, "nodes": part}).all())
+            folded, deltas = _apart(_STAMPS.tuples(connection, {"tenant": tenant, "nodes": part}))
             for node in part:
                 count, newest = deltas[node][0][:2] if node in deltas else (0, 0)
                 out[node] = folded.get(node, 0), count, newest

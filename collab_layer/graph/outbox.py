@@ -20,7 +20,6 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Connection,
     bindparam,
@@ -28,11 +27,13 @@ from sqlalchemy import (
     exists,
     false,
     func,
+    not_,
     select,
     true,
     update,
 )
 
+from collab_layer.graph.among import one_of
 from collab_layer.graph.engine import insert_of
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.lean import Lean
@@ -59,25 +60,30 @@ _W, _O = work.c, outbox.c
 _WAITS = (_W.tenant == bindparam("tenant")) & (_W.parked == false())
 _FREE = (_W.lease_until <= present()) | (_W.lease_until > present() + LONGEST_LEASE)
 _ROW = (_W.entity, _W.attempts, _W.refresh, _W.stores, _W.pending)
-_NEXT = select(*_ROW).where(_WAITS, _FREE).order_by(_W.due, _W.entity).limit(bindparam("most"))
+_BUT = not_(one_of(_W.entity, "but"))
+_NEXT = (
+    select(*_ROW)
+    .where(_WAITS, _FREE, _BUT)
+    .order_by(_W.due, _W.entity)
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
 _IS_DUE = (_W.due <= present()) | (_W.due > present() + LONGEST_DELAY)
-_NEXT_DUE = _NEXT.where(_IS_DUE)
+_TAKEN, _TAKEN_DUE = Lean(_NEXT), Lean(_NEXT.where(_IS_DUE))
 _SOME = exists().where(_W.tenant == tenants.c.tenant, _W.parked == false(), _FREE, _IS_DUE)
-_DUE = select(tenants.c.tenant).where(_SOME).order_by(tenants.c.tenant)  # one look into the index for each
+_DUE = Lean(select(tenants.c.tenant).where(_SOME).order_by(tenants.c.tenant))  # one look into the index for each
 _FREE_ONES = select(_W.entity).where(_WAITS, _FREE).limit(AT_ONCE * SHARES)
-_COUNT_FREE = select(func.count()).select_from(_FREE_ONES.subquery())
-_COUNT_DUE = select(func.count()).select_from(_FREE_ONES.where(_IS_DUE).subquery())
-_WHICH: BindParameter[Any] = bindparam("which", expanding=True)
-_THESE: BindParameter[Any] = bindparam("these", expanding=True)
-_OURS = (_W.tenant == bindparam("whose")) & _W.entity.in_(_WHICH)
-_TOKENS = select(_W.entity, _W.token).where(_OURS).order_by(_W.entity)
-_LEASE = update(work).where(_OURS).values(token=bindparam("given"), lease_until=present() + bindparam("lease"))
-_DONE = delete(work).where(_OURS)
-_MINE = (_O.tenant == bindparam("whose")) & _O.entity.in_(_WHICH)
-_PENDING = select(_O.entity, _O.interaction).where(_MINE).order_by(_O.entity, _O.interaction).limit(MAX_BATCH)
-_LEFT = select(_O.entity, func.count()).where(_MINE).group_by(_O.entity)
-_SETTLED = delete(outbox).where(_MINE, _O.interaction.in_(_THESE))
-_GENERATION = select(tenants.c.generation).where(tenants.c.tenant == bindparam("tenant"))
+_COUNT_FREE = Lean(select(func.count()).select_from(_FREE_ONES.subquery()))
+_COUNT_DUE = Lean(select(func.count()).select_from(_FREE_ONES.where(_IS_DUE).subquery()))
+_OURS = (_W.tenant == bindparam("whose")) & one_of(_W.entity, "which")
+_TOKENS = Lean(select(_W.entity, _W.token).where(_OURS).order_by(_W.entity).with_for_update())
+_LEASE = Lean(update(work).where(_OURS).values(token=bindparam("given"), lease_until=present() + bindparam("lease")))
+_DONE = Lean(delete(work).where(_OURS))
+_MINE = (_O.tenant == bindparam("whose")) & one_of(_O.entity, "which")
+_PENDING = Lean(select(_O.entity, _O.interaction).where(_MINE).order_by(_O.entity, _O.interaction).limit(MAX_BATCH))
+_LEFT = Lean(select(_O.entity, func.count()).where(_MINE).group_by(_O.entity))
+_SETTLED = Lean(delete(outbox).where(_MINE, one_of(_O.interaction, "these")))
+_GENERATION = Lean(select(tenants.c.generation).where(tenants.c.tenant == bindparam("tenant")))
 
 
 _FEW_ROWS = 4
@@ -132,7 +138,8 @@ def queue_refresh(connection: Connection, tenant: str, owners: Sequence[int]) ->
 
 def free(connection: Connection, tenant: str, *, ignore_due: bool = False) -> int:
     """How many entities could be claimed now, counted up to `AT_ONCE * SHARES`."""
-    return connection.execute(_COUNT_FREE if ignore_due else _COUNT_DUE, {"tenant": tenant}).scalar_one()
+    ((found,),) = (_COUNT_FREE if ignore_due else _COUNT_DUE).tuples(connection, {"tenant": tenant})
+    return found
 
 
 def claim(
@@ -154,25 +161,21 @@ def claim(
         but: Entities to leave alone.
         most: At most so many, and with `MAX_BATCH` interactions in all, unless the first alone has more.
     """
-    query = _NEXT if ignore_due else _NEXT_DUE
-    if but:
-        query = query.where(_W.entity.not_in(list(but)))
-    if connection.dialect.name != "sqlite":
-        query = query.with_for_update(skip_locked=True)
-    rows = _light(connection.execute(query, {"tenant": tenant, "most": most}).all())
+    taken = _TAKEN if ignore_due else _TAKEN_DUE
+    rows = _light(taken.rows(connection, {"tenant": tenant, "most": most, "but": sorted(but)}))
     if not rows:
         return []
     token, these = next_id(), {"whose": tenant, "which": [row.entity for row in rows]}
-    connection.execute(_LEASE, {**these, "given": token, "lease": lease})
+    _LEASE.run(connection, {**these, "given": token, "lease": lease})
     pending: dict[int, list[int]] = {}
-    for entity, number in connection.execute(_PENDING, these):
+    for entity, number in _PENDING.tuples(connection, these):
         pending.setdefault(entity, []).append(number)
-    generation = connection.execute(_GENERATION, {"tenant": tenant}).scalar_one()
+    ((generation,),) = _GENERATION.tuples(connection, {"tenant": tenant})
     out: list[Claim] = []
     for row in rows:
         only = tuple(json.loads(row.stores)) if row.refresh and row.stores else ()
         mine = tuple(pending.get(row.entity, ()))
-        out.append(Claim(tenant, row.entity, token, generation, row.attempts, row.refresh, mine, only))
+        out.append(Claim(tenant, row.entity, token, generation, row.attempts, bool(row.refresh), mine, only))
     return out
 
 
@@ -184,10 +187,7 @@ def check(connection: Connection, held: Sequence[Claim]) -> tuple[Tenant, list[C
     """
     tenant = held[0].tenant
     stands = locked(connection, tenant)  # always before the work rows, as writers do
-    query = _TOKENS if connection.dialect.name == "sqlite" else _TOKENS.with_for_update()
-    tokens: dict[int, int] = {
-        entity: token for entity, token in connection.execute(query, {"whose": tenant, "which": _entities(held)})
-    }
+    tokens = dict[int, int](_TOKENS.tuples(connection, {"whose": tenant, "which": _entities(held)}))
     return stands, [one for one in held if tokens.get(one.entity) == one.token and one.generation == stands.generation]
 
 
@@ -198,8 +198,8 @@ def settle(connection: Connection, held: Sequence[Claim]) -> None:
     these = {"whose": held[0].tenant, "which": _entities(held)}
     numbers = [number for one in held for number in one.interactions]
     for start in range(0, len(numbers), MAX_BATCH):
-        connection.execute(_SETTLED, {**these, "these": numbers[start : start + MAX_BATCH]})
-    left: dict[int, int] = {entity: count for entity, count in connection.execute(_LEFT, these)}
+        _SETTLED.run(connection, {**these, "these": numbers[start : start + MAX_BATCH]})
+    left = dict[int, int](_LEFT.tuples(connection, these))
     done: list[Claim] = []
     for one in held:
         again = one.refresh and bool(one.waits)
@@ -211,7 +211,7 @@ def settle(connection: Connection, held: Sequence[Claim]) -> None:
         values |= {"stores": json.dumps(one.waits) if again else None}
         connection.execute(update(work).where(*_held(one)).values(values))
     if done:
-        connection.execute(_DONE, {**these, "which": _entities(done)})
+        _DONE.run(connection, {**these, "which": _entities(done)})
 
 
 def release(connection: Connection, held: Sequence[Claim]) -> None:
@@ -255,7 +255,7 @@ def disturb(connection: Connection, tenant: str, entity: int) -> None:
 
 def due(connection: Connection) -> list[str]:
     """The tenants that have something to take on now, in order."""
-    return list(connection.execute(_DUE).scalars())
+    return [tenant for (tenant,) in _DUE.tuples(connection, {})]
 
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:

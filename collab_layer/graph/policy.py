@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, bindparam, delete, exists, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select, update
 
 from collab_layer.errors import UnknownIdError
 from collab_layer.governance.grants import Audience, GrantRow, Reader, audience, read_by_others
 from collab_layer.governance.limits import Limit, cut
 from collab_layer.graph import limits
 from collab_layer.graph.adjacency import Adjacency, Kind
+from collab_layer.graph.among import one_of
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import ensure
 from collab_layer.graph.tables import cards, grants, tenants, terms
 from collab_layer.types.entity import Entity
@@ -26,10 +28,10 @@ from collab_layer.types.time import FOREVER
 
 LEVELS = {"facets": Level.FACETS, "records": Level.RECORDS}
 _G = grants.c
-_ROWS = select(_G.owner, _G.audience, _G.level, _G.purpose, _G.until, _G.denied, _G.created).where(
+_OF_ALL = select(_G.owner, _G.audience, _G.level, _G.purpose, _G.until, _G.denied, _G.created).where(
     _G.tenant == bindparam("tenant"), _G.revoked.is_(None)
 )
-_ROWS_OF = _ROWS.where(_G.owner.in_(bindparam("owners", expanding=True)) | _G.owner.is_(None))
+_ROWS, _ROWS_OF = Lean(_OF_ALL), Lean(_OF_ALL.where(one_of(_G.owner, "owners") | _G.owner.is_(None)))
 _SHARING = select(tenants.c.sharing).where(tenants.c.tenant == bindparam("tenant"))
 POLICY_GRANT = "tenant-policy"
 BLOCK = "b"
@@ -98,13 +100,13 @@ def _rows(
     connection: Connection,
     tenant: str,
     now: int,
-    query: Executable,
+    query: Lean,
     given: dict[str, Any],
     known: Sequence[Limit] | None = None,
 ) -> list[GrantRow]:
     found = [
-        GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, row.denied, row.created)
-        for row in connection.execute(query, {"tenant": tenant, **given})
+        GrantRow(row.owner, row.audience, Level(row.level), row.purpose, row.until, bool(row.denied), row.created)
+        for row in query.rows(connection, {"tenant": tenant, **given})
     ]
     if not found:
         return found

@@ -20,12 +20,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, select, tuple_, update
+from sqlalchemy import Connection, bindparam, func, select, tuple_, update
 
 from collab_layer.graph import derived
 from collab_layer.graph.adjacency import Adjacency, Kind
+from collab_layer.graph.among import one_of
 from collab_layer.graph.cards import card_id
 from collab_layer.graph.ids import interaction_id
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import bump
 from collab_layer.graph.reader import holding_id
 from collab_layer.graph.tables import cards, edges, interactions
@@ -35,10 +37,9 @@ _CHUNK = 200
 _LASTING = (int(Kind.MEMBER_OF), int(Kind.HAS_MEMBER))
 """Edges that end by an event of their own."""
 _I = interactions.c
-_THESE: BindParameter[Any] = bindparam("these", expanding=True)
-_REPLACED = (
+_REPLACED = Lean(
     select(_I.replaces, func.min(_I.at))
-    .where(_I.tenant == bindparam("tenant"), _I.replaces.in_(_THESE))
+    .where(_I.tenant == bindparam("tenant"), one_of(_I.replaces, "these"))
     .group_by(_I.replaces)
 )
 Ref = tuple[str, str]
@@ -60,8 +61,7 @@ def ends(
     wanted = sorted(set(numbers))
     found = dict.fromkeys(wanted, FOREVER)
     for part in _parts(wanted):
-        rows = connection.execute(_REPLACED, {"tenant": tenant, "these": part})
-        found.update((number, at) for number, at in rows)
+        found.update(_REPLACED.tuples(connection, {"tenant": tenant, "these": part}))
     memories = _refs_of(connection, tenant, wanted) if refs is None else refs
     for number, end in of_memories(connection, tenant, memories).items():
         if number in found:

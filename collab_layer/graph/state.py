@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, exists, select
 
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.names import SALT
 from collab_layer.graph.tables import foreign_things, limits, notices, settings, tenants
 
@@ -38,24 +39,26 @@ class State(NamedTuple):
 
 
 _T = tenants.c
-_STATE = select(
-    _T.rev,
-    _T.generation,
-    _T.policy,
-    _T.sharing,
-    select(settings.c.value).where(settings.c.tenant == _T.tenant, settings.c.name == SALT).scalar_subquery(),
-    exists().where(limits.c.tenant == _T.tenant),
-    exists().where(notices.c.tenant == _T.tenant),
-    exists().where(foreign_things.c.tenant == _T.tenant),
-).where(_T.tenant == bindparam("tenant"))
+_STATE = Lean(
+    select(
+        _T.rev,
+        _T.generation,
+        _T.policy,
+        _T.sharing,
+        select(settings.c.value).where(settings.c.tenant == _T.tenant, settings.c.name == SALT).scalar_subquery(),
+        exists().where(limits.c.tenant == _T.tenant),
+        exists().where(notices.c.tenant == _T.tenant),
+        exists().where(foreign_things.c.tenant == _T.tenant),
+    ).where(_T.tenant == bindparam("tenant"))
+)
 
 
 def state(connection: Connection, tenant: str) -> State:
     """Where the tenant stands."""
-    row = connection.execute(_STATE, {"tenant": tenant}).first()
-    if row is None:
+    rows = _STATE.tuples(connection, {"tenant": tenant})
+    if not rows:
         return State()
-    rev, generation, policy, sharing, salt, *there = row
+    rev, generation, policy, sharing, salt, *there = rows[0]
     return State(rev, generation, policy, sharing, salt or "", *map(bool, there))
 
 
