@@ -36,7 +36,7 @@ from sqlalchemy import (
     update,
 )
 
-from collab_layer.graph.among import among, one_of, pages
+from collab_layer.graph.among import one_of, pages
 from collab_layer.graph.engine import upsert
 from collab_layer.graph.ids import next_id
 from collab_layer.graph.lean import Lean
@@ -94,6 +94,7 @@ _FOLDABLE = Lean(
     .where(*_DELTAS, or_(one_of(_E.src, "always"), _E.src.in_(_CROWDED)))
     .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
 )
+_FOLDED = Lean(update(edges).where(_E.tenant == bindparam("whose"), one_of(_E.id, "ids")).values(folded=true()))
 _WAITING = (
     select(_E.src, func.count(), func.max(_E.id), _NO_WEIGHT, _NOTHING)
     .where(*_OUT, _E.folded == false())
@@ -384,9 +385,7 @@ def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> 
 def _mark(connection: Connection, tenant: str, ids: Sequence[int]) -> None:
     """Note that these are packed."""
     for part in pages(ids):
-        connection.execute(
-            update(edges).where(edges.c.tenant == tenant, among(connection, edges.c.id, part)).values(folded=True)
-        )
+        _FOLDED.run(connection, {"whose": tenant, "ids": part})
 
 
 def _left(connection: Connection, tenant: str, node: int, other: int, kind: int) -> list[tuple[float, int, int]]:

@@ -19,6 +19,7 @@ from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged, names
 from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import upsert
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import deliveries, derived, lineage, notices
 from collab_layer.types.facet import FacetKind
 from collab_layer.types.prompt import SHOWN_ID
@@ -57,9 +58,11 @@ _CURRENT = select(derived).where(
 )
 _NEXT_END = select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
 _ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_(GONE))
-_MARKS = select(_D.id, _D.superseded).where(_TENANTS, one_of(_D.id, "ids"))
-_STANDING = select(_D.id, _D.owner, _D.kind, _D.key).where(
-    _TENANTS, one_of(_D.owner, "owners"), one_of(_D.key, "keys"), _D.superseded.is_(None)
+_MARKS = Lean(select(_D.id, _D.superseded).where(_TENANTS, one_of(_D.id, "ids")))
+_STANDING = Lean(
+    select(_D.id, _D.owner, _D.kind, _D.key).where(
+        _TENANTS, one_of(_D.owner, "owners"), one_of(_D.key, "keys"), _D.superseded.is_(None)
+    )
 )
 _SHOWN_AGAIN = (
     update(derived)
@@ -158,7 +161,8 @@ def _instead(connection: Connection, tenant: str, items: Sequence[Item]) -> list
     owners, keys = sorted({item.owner for item in items}), sorted({item.key for item in items})
     found: dict[tuple[int, str, str], list[str]] = {}
     for part in pages(keys):
-        for id_, owner, kind, key in connection.execute(_STANDING, {"tenant": tenant, "owners": owners, "keys": part}):
+        given = {"tenant": tenant, "owners": owners, "keys": part}
+        for id_, owner, kind, key in _STANDING.tuples(connection, given):
             found.setdefault((owner, kind, key), []).append(id_)
     return [
         (item, [id_ for id_ in found.get((item.owner, item.kind.value, item.key), ()) if id_ != item.id])
@@ -387,7 +391,7 @@ def marks(connection: Connection, tenant: str, ids: Sequence[str]) -> dict[str, 
     """
     if not ids:
         return {}
-    return {row.id: row.superseded for row in connection.execute(_MARKS, {"tenant": tenant, "ids": ids})}
+    return dict(_MARKS.tuples(connection, {"tenant": tenant, "ids": ids}))
 
 
 def is_erased(connection: Connection, tenant: str, ids: Sequence[str]) -> set[str]:
