@@ -22,6 +22,7 @@ from collab_layer.graph import considered
 from collab_layer.graph.among import among, one_of, pages
 from collab_layer.graph.engine import insert, upsert
 from collab_layer.graph.ids import next_id
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import cards, graves, terms
 from collab_layer.types.graph import Vectors
 from collab_layer.types.time import FOREVER
@@ -35,19 +36,21 @@ _OF_MEMORIES = (
     .where(_C.tenant == bindparam("tenant"), tuple_(_C.backend, _C.native_id).in_(bindparam("refs", expanding=True)))
     .order_by(_C.at, _C.interaction)
 )
-_TEXTS = select(
-    _C.id,
-    _C.owner,
-    _C.text,
-    _C.outcome,
-    _C.links,
-    _C.at,
-    _C.backend,
-    _C.native_id,
-    _C.version,
-    _C.valid_to,
-    _C.superseded,
-).where(_C.tenant == bindparam("tenant"), one_of(_C.id, "ids"), _C.quarantine.is_(None))
+_TEXTS = Lean(
+    select(
+        _C.id,
+        _C.owner,
+        _C.text,
+        _C.outcome,
+        _C.links,
+        _C.at,
+        _C.backend,
+        _C.native_id,
+        _C.version,
+        _C.valid_to,
+        _C.superseded,
+    ).where(_C.tenant == bindparam("tenant"), one_of(_C.id, "ids"), _C.quarantine.is_(None))
+)
 Ref = tuple[str, str]
 """Backend and native id: a memory, whatever its versions."""
 
@@ -225,8 +228,8 @@ def bury(connection: Connection, tenant: str, ids: Sequence[int], rev: int) -> N
 def texts(connection: Connection, tenant: str, ids: Sequence[int]) -> dict[int, CardText]:
     """Cards by id, with the text they may hold."""
     found: dict[int, CardText] = {}
-    for start in range(0, len(ids), 400):
-        rows = connection.execute(_TEXTS, {"tenant": tenant, "ids": list(ids[start : start + 400])}).all()
+    for part in pages(ids):
+        rows = _TEXTS.tuples(connection, {"tenant": tenant, "ids": part})
         for id_, owner, text, outcome, links, at, backend, native_id, version, valid_to, superseded in rows:
             whole = (tuple(json.loads(links)), at, backend, native_id, version, valid_to, superseded is not None)
             found[id_] = CardText(id_, owner, text, outcome, *whole)
