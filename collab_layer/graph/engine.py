@@ -103,8 +103,9 @@ class Database:
     def _look(self, connection: Any, record: ConnectionPoolEntry, proxy: PoolProxiedConnection) -> None:
         """Exchange a connection that the server has ended, as one that is restarted does (PostgreSQL).
 
-        The end of a connection that was used just now is known here. Of one that lay idle the server is asked, since a
-        machine between, or the server's own, may have forgotten it without a word.
+        The end of a connection that was used just now is known here as soon as the server's word of it has come; what
+        is asked before that fails, as it does where the connection ends in the middle of a transaction. Of one that lay
+        idle the server is asked, since a machine between, or the server's own, may have forgotten it without a word.
         """
         now = time.monotonic()
         used = record.info.get("used", now)

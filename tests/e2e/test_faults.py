@@ -157,7 +157,8 @@ def test_a_database_that_becomes_read_only_is_read_and_written_again_later(postg
 
 
 def terminate(server, name):
-    server.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+    """End all connections to a database, and wait until the server's processes behind them are gone."""
+    server.psql(f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{name}'")
 
 
 # -- servers ---------------------------------------------------------------------------------

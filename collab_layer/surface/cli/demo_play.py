@@ -80,8 +80,9 @@ def _stage(folder: Path) -> Generator[tuple[Any, CollabLayer]]:
     from collab_layer_mem0 import collaborative
 
     try:
-        # No embedded worker: each scene drains the work itself, so that it plays the same every time.
-        with CollabLayer.open(str(folder / "collab.db"), tenant="demo", settings=Settings(worker=False)) as layer:
+        # So that it plays the same every time each scene drains the work itself, and no ranking is drawn by lot.
+        settings = Settings(worker=False, holdout=0)
+        with CollabLayer.open(str(folder / "collab.db"), tenant="demo", settings=settings) as layer:
             yield collaborative(memory, layer=layer, timeout_s=10), layer
     finally:
         memory.close()
