@@ -3,7 +3,8 @@
 In:   a statement that is built once and kept, and values for its parameters by name.
 Out:  its rows, whose parts have the names of its columns; or how many rows it touched.
 Never: a list of parameters that grows, since that is another statement for every length (`one_of` takes many values
-as one), nor a column whose type makes something else of what the driver gives, such as JSON.
+as one), nor a column whose type makes something else of what the driver gives, such as JSON, nor a None written into
+the statement, where `null()` does.
 
 On a statement and its result SQLAlchemy spends more than SQLite takes to run it, or PostgreSQL's driver to send it and
 read the answer. So what is asked for every interaction told is run like this. Who counts statements sees these too.

@@ -60,7 +60,7 @@ def test_a_store_that_is_down_is_named_and_the_others_answer(both, stores):
     _, graph = stores
     assert both.context("agent:c", ASKED).degraded == ()
     graph.down = True
-    memory = both.context("agent:c", ASKED)
+    memory = told_soon(both, lambda said: any("`graph`" in sentence for sentence in said))
     assert memory.cached, "what is known is answered from the index"
     assert [sentence for sentence in memory.degraded if "`graph`" in sentence]
     assert not [sentence for sentence in memory.degraded if "`mem`" in sentence]
@@ -68,7 +68,15 @@ def test_a_store_that_is_down_is_named_and_the_others_answer(both, stores):
     assert "Incomplete" in str(memory)
     assert [one for one in both.rank("agent:c", ["tool:go"]).degraded if "`graph`" in one]
     graph.down = False
-    assert both.context("agent:c", ASKED).degraded == ()
+    assert told_soon(both, lambda said: said == ()).degraded == ()
+
+
+def told_soon(layer, good):
+    """A context whose sentences are as they should be: a store that was slow to answer is not asked again at once."""
+    until = time.monotonic() + 10
+    while not good((memory := layer.context("agent:c", ASKED)).degraded) and time.monotonic() < until:
+        time.sleep(0.05)
+    return memory
 
 
 def test_what_one_store_says_is_worked_off_while_the_other_is_down(both, stores, clock):

@@ -7,6 +7,7 @@ from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
 
 from collab_layer.graph import adjacency, cards, derived
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.store import GraphStore
 
 STATEMENTS = {
@@ -25,7 +26,9 @@ STATEMENTS = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_no_table_is_read_from_end_to_end(tmp_path, name):
     store = GraphStore.open(str(tmp_path / "plan.db"), embedder="test", dim=8)
-    compiled = STATEMENTS[name].compile(dialect=sqlite.dialect(paramstyle="named"))
+    statement = STATEMENTS[name]
+    kept = statement.statement if isinstance(statement, Lean) else statement
+    compiled = kept.compile(dialect=sqlite.dialect(paramstyle="named"))
     given = {
         key: "[1, 2]" if key.startswith(("nodes", "ids", "always")) else value for key, value in compiled.params.items()
     }

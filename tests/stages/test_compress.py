@@ -108,6 +108,12 @@ def test_the_same_words_come_out_whatever_the_hash_seed():
     assert outputs == {f"{compress(TICKETS, budget_tokens=50)}\n"}
 
 
+def bare(text):
+    """Words, and the same without the signs that a shortened line does not end in."""
+    found = text.replace("…", " ").split()
+    return {*found, *(word.rstrip(" ,;:—–-") for word in found)}
+
+
 @settings(max_examples=120, deadline=None)
 @given(
     st.lists(st.one_of(st.text(max_size=120), st.sampled_from(TICKETS)), max_size=8),
@@ -121,6 +127,6 @@ def test_budgets_hold_and_every_word_was_in_its_source(texts, budget, most, quer
     assert [at for at, _ in kept] == sorted({at for at, _ in kept})
     for at, said in kept:
         assert 0 < estimate_tokens(said) <= most
-        assert set(said.replace("…", " ").split()) <= set(texts[at].replace("…", " ").split())
+        assert set(said.replace("…", " ").split()) <= bare(texts[at])
         assert terms(said)
     assert compress(texts, budget_tokens=budget, per_text=most, query=query) == kept
