@@ -8,6 +8,7 @@ Pure: no look-up anywhere else; ties by place in the text.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -65,12 +66,12 @@ def slug(text: str) -> str:
     return joined[:_MAX_SLUG].strip("-")
 
 
-class Headed:
+class Headed(ABC):
     """Names that tell what they begin with: most words of a text begin none."""
 
+    @abstractmethod
     def sizes(self, head: str) -> Sequence[int]:
         """How many words names with this first word have, folded, the most first; there may be no such name."""
-        raise NotImplementedError
 
 
 def known(text: str, names: Mapping[str, Entity]) -> list[tuple[Entity, str]]:
