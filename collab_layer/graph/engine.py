@@ -42,6 +42,7 @@ from collab_layer.errors import (
     StoreUnavailableError,
 )
 from collab_layer.graph import bulk
+from collab_layer.ports.write_ahead import write_ahead
 
 BUSY_TIMEOUT_S = 5.0
 CHECKPOINT_WAIT_MS = 500
@@ -82,9 +83,9 @@ class Database:
 
     def _prepare_sqlite(self, connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
+        write_ahead(connection, wait_s=BUSY_TIMEOUT_S)
         for pragma in (
             "secure_delete=ON",
-            "journal_mode=WAL",
             f"synchronous={'FULL' if self.durable else 'NORMAL'}",
             "foreign_keys=OFF",
             "temp_store=MEMORY",

@@ -18,9 +18,10 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from collab_layer.errors import BackendError, BackendTimeoutError
+from collab_layer.ports.write_ahead import write_ahead
 
 LEASE_S = 30.0
 """How long a claim outlives its holder; it is renewed while the holder lives."""
@@ -234,8 +235,7 @@ class Ledger:
             raise BackendError(self._store, f"the ledger `{self._path}` cannot be used: {_why(error)}") from error
 
     def _make(self, db: sqlite3.Connection) -> None:
-        mode: Any = db.execute("PRAGMA journal_mode = WAL").fetchone()
-        if mode is None or mode[0] not in ("wal", "memory"):
+        if write_ahead(db, wait_s=_BUSY_S) not in ("wal", "memory"):
             raise sqlite3.OperationalError("write-ahead logging is not available there")
         db.executescript(_SCHEMA)
         self._made = True
