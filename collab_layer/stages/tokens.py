@@ -13,9 +13,11 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, cast
+from typing import Any
+
+import Stemmer
 
 MAX_TERMS = 4_000
 """Terms kept of one text."""
@@ -41,8 +43,6 @@ _STOPS = ".!?…\n"
 """Without one of these a text is one sentence."""
 _RUN = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
-_NO_ENDING = frozenset("abfhjkopquvwxz")
-"""No rule of the English stemmer takes a word that ends in one of these."""
 _SMALL_NUMBER = re.compile(r"v?\d{1,2}")
 
 _ENGLISH = """
@@ -72,28 +72,25 @@ STOP = frozenset(f"{_ENGLISH} {_RUSSIAN}".split())
 _LOCK = threading.Lock()  # the stemmers keep the word they work on as state
 
 
-@cache
-def _stemmers() -> tuple[Callable[[str], str], Callable[[str], str]]:
-    # The Python classes by name: the package's factory would take other code where PyStemmer is
-    # installed. Imported late, since the package loads thirty languages.
-    from snowballstemmer.english_stemmer import EnglishStemmer  # pyright: ignore[reportMissingTypeStubs]
-    from snowballstemmer.russian_stemmer import RussianStemmer  # pyright: ignore[reportMissingTypeStubs]
+def _stemmer(language: str) -> Callable[[str], str]:
+    made: Any = Stemmer
+    return made.Stemmer(language, 0).stemWord
 
-    english, russian = cast("Any", EnglishStemmer()), cast("Any", RussianStemmer())
-    return english.stemWord, russian.stemWord
+
+_ENGLISH_STEM, _RUSSIAN_STEM = _stemmer("english"), _stemmer("russian")
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
     """The stem of one folded word; its script says which language."""
     if word.isascii():
-        if "'" not in word and (word[-1:] in _NO_ENDING or not word.isalpha()):
-            return word
+        if "'" not in word and not word.isalpha():
+            return word  # with digits, as in `utf8`
         with _LOCK:
-            return _stemmers()[0](word).replace("'", "")
+            return _ENGLISH_STEM(word).replace("'", "")
     if _CYRILLIC.search(word):
         with _LOCK:
-            return _stemmers()[1](word)
+            return _RUSSIAN_STEM(word)
     return word
 
 

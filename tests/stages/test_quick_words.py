@@ -112,11 +112,3 @@ def test_what_tells_of_no_order_as_a_whole_has_no_sentence_that_does(seed):
 )
 def test_a_word_tells_whole_or_as_a_beginning(word):
     assert orders._tells(f"so {word} so") == (word not in ("robots", "mais", "monkey", "робот", "sea"))
-
-
-@given(
-    st.text("aeiouybcdfghlmnrstvz", max_size=9), st.sampled_from(["", "ing", "ed", "ies", "ness", "ation", "ly", "yy"])
-)
-def test_words_that_no_ending_touches_are_their_own_stems(beginning, middle):
-    english = tokens._stemmers()[0]
-    assert all(english(word) == word for last in tokens._NO_ENDING if (word := beginning + middle + last))

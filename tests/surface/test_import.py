@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-HEAVY = {"numpy", "sqlalchemy", "alembic", "typer", "rich", "pydantic", "cryptography", "snowballstemmer", "mem0"}
+HEAVY = {"numpy", "sqlalchemy", "alembic", "typer", "rich", "pydantic", "cryptography", "Stemmer", "mem0"}
 LAYER_MODULES, HELP_MODULES = 900, 450
 """A quarter above what it takes: 725 and 334 on Python 3.11."""
 HEAVY |= {"pydantic_ai", "openai", "anthropic", "httpx"}

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-import snowballstemmer
+import Stemmer
 
 MAX_STEMS: Final = 32
 """The longest words of a query that are looked for."""
@@ -36,8 +36,8 @@ def stems(query: str) -> list[str]:
 def _stem(word: str) -> str:
     stemmer: Any = getattr(_LOCAL, "stemmers", None)
     if stemmer is None:
-        made: Any = snowballstemmer
-        stemmer = _LOCAL.stemmers = {name: made.stemmer(name) for name in ("english", "russian")}
+        made: Any = Stemmer
+        stemmer = _LOCAL.stemmers = {name: made.Stemmer(name) for name in ("english", "russian")}
     stem = cast("str", stemmer["russian" if _RUSSIAN.search(word) else "english"].stemWord(word))
     # Some English stems are no part of the word they come from: `happi` of `happy`.
     return stem if word.startswith(stem) else word[: len(_common(word, stem))] or word
