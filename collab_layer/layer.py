@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -123,23 +124,11 @@ class AsyncCollabLayer(Writing, Reading, Consenting, Governing, Upkeep):
         return type(self)(self._core, await tokens.verify(self._alive(), token))
 
     async def aclose(self) -> None:
-        """Stop the worker and close the database; calling it again does nothing."""
+        """Stop the worker and close the database; whoever calls it again, or meanwhile, waits for the same end."""
         core = self._core
-        if core.closed:
-            return
-        core.closed = True
-        if core.worker is not None:
-            core.worker.cancel()
-            await asyncio.gather(core.worker, return_exceptions=True)
-        for backend in core.tools.backends.values():
-            await backend.aclose()
-        for model in {id(asked.model): asked.model for asked in core.tools.models.values()}.values():
-            if isinstance(model, Closes):
-                await model.aclose()
-        # Off the caller's loop: it waits for what the threads have in hand.
-        await asyncio.to_thread(core.tools.threads.shutdown)
-        await asyncio.to_thread(core.tools.log.close)
-        await asyncio.to_thread(core.tools.store.close)
+        if core.closing is None:
+            core.closing = asyncio.ensure_future(_close(core))
+        await asyncio.shield(core.closing)  # a caller that is cancelled leaves nothing half open
 
     async def __aenter__(self) -> Self:
         return self
@@ -193,6 +182,21 @@ async def _compose(
         lease=round(settings.lease_s * SECOND),
     )
     return Core(tools, plugins, settings, own_embedder=own)
+
+
+async def _close(core: Core) -> None:
+    """Let go of all that the layer holds; if one part fails, the others all the same."""
+    tools = core.tools
+    async with AsyncExitStack() as rest:  # from the last to the first
+        # Off the caller's loop: it waits for what the threads have in hand.
+        for part in (tools.store.close, tools.log.close, tools.threads.shutdown):
+            rest.push_async_callback(asyncio.to_thread, part)
+        models = {id(asked.model): asked.model for asked in tools.models.values()}.values()
+        for one in (*[model for model in models if isinstance(model, Closes)], *tools.backends.values()):
+            rest.push_async_callback(one.aclose)
+        if core.worker is not None:
+            core.worker.cancel()
+            await asyncio.gather(core.worker, return_exceptions=True)
 
 
 def _database(store: GraphStore) -> tuple[str | None, str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -53,6 +54,8 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="collab-loop", daemon=True)
         self._thread.start()
+        self._handing = threading.Lock()
+        self._stopped = False
 
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for it here.
@@ -65,21 +68,35 @@ class LoopThread:
             name = call.__qualname__
             call.close()
             raise LoopThreadError(name)
-        if not self._thread.is_alive():
-            call.close()
-            raise LayerClosedError
         try:
-            return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+            return self._handed(call).result()
         except CancelledError as error:
             raise LayerClosedError from error
 
     def stop(self) -> None:
-        """End the loop and its thread; calls of other threads that still wait end with `LayerClosedError`."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        """End the loop and its thread; calls of other threads that still wait end with `LayerClosedError`.
+
+        Nothing if the thread itself asks, or has ended.
+        """
+        if threading.current_thread() is self._thread or not self._thread.is_alive():
+            return
+        with self._handing:
+            stopped, self._stopped = self._stopped, True
+        if stopped:
+            return
+        asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _handed(self, call: Coroutine[Any, Any, T]) -> Future[T]:
+        """Hand over a coroutine ahead of the end, or not at all: who came after it would wait for ever."""
+        if self._thread.is_alive():  # asked first: in a forked process nobody may be left to give back the lock
+            with self._handing:
+                if not self._stopped:
+                    return asyncio.run_coroutine_threadsafe(call, self._loop)
+        call.close()
+        raise LayerClosedError
 
     async def _cancel_all(self) -> None:
         waiting = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -394,10 +411,10 @@ class CollabLayer:
 
     def close(self) -> None:
         try:
-            self._loop.run(self._layer.aclose())
-        except LayerClosedError:
-            return
-        self._loop.stop()
+            with suppress(LayerClosedError):
+                self._loop.run(self._layer.aclose())
+        finally:
+            self._loop.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -34,9 +34,14 @@ class Core:
         self.tools, self.plugins, self.settings = tools, plugins, settings
         self.own_embedder = own_embedder
         self.cache = Cache()
-        self.closed = False
+        self.closing: asyncio.Future[None] | None = None
         self.wake = asyncio.Event()
         self.worker: asyncio.Task[None] | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self.closing is not None
 
     def nudge(self) -> None:
         """Wake who works in this process; start the embedded worker if there is to be one."""

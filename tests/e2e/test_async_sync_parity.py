@@ -8,13 +8,15 @@ import itertools
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import pytest
 
 from collab_layer import AsyncCollabLayer, CollabLayer, Interaction
 from collab_layer.config import Settings
 from collab_layer.errors import LayerClosedError, LoopThreadError
+from collab_layer.sync import LoopThread
 from collab_layer.testing import InMemoryBackend
 
 ALONE = Settings(worker=False)
@@ -178,6 +180,83 @@ def test_closing_ends_the_calls_of_other_threads(sqlite_url, call):
     layer.close()
     thread.join(10)
     assert len(ended) == 1, "the call hangs" if thread.is_alive() else "the call raised something else"
+
+
+def test_who_calls_while_a_layer_is_closed_is_told_so_at_last():
+    """Between the last look for calls that wait and the end of the loop nobody may slip in."""
+    loops = [LoopThread() for _ in range(30)]
+
+    def call(loop: LoopThread) -> None:
+        with suppress(LayerClosedError):
+            while True:
+                loop.run(asyncio.sleep(0))
+
+    for loop in loops:
+        callers = [threading.Thread(target=call, args=(loop,), daemon=True) for _ in range(4)]
+        for caller in callers:
+            caller.start()
+        loop.stop()
+        for caller in callers:
+            caller.join(10)
+        assert not any(caller.is_alive() for caller in callers), "a call hangs"
+
+
+class SlowToClose(InMemoryBackend):
+    """Closes when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may = threading.Event(), threading.Event()
+
+    async def aclose(self) -> None:
+        self.asked.set()
+        await asyncio.to_thread(self.may.wait, 10)
+
+
+def test_whoever_closes_too_waits_for_the_same_end(sqlite_url, tmp_path):
+    store = SlowToClose()
+    layer = CollabLayer.open(sqlite_url, settings=ALONE, backends=[store])
+    layer.observe("user:ann", "item:dune")
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(layer.close)
+        assert store.asked.wait(10)
+        others = [pool.submit(layer.close) for _ in range(2)]
+        assert not wait([first, *others], timeout=0.1).done
+        store.may.set()
+        assert not wait([first, *others], timeout=10).not_done, "closing hangs"
+    assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
+
+
+def test_who_gives_up_closing_leaves_nothing_half_open(sqlite_url, tmp_path):
+    store = SlowToClose()
+
+    async def story() -> None:
+        layer = await AsyncCollabLayer.open(sqlite_url, settings=ALONE, backends=[store])
+        await layer.observe("user:ann", "item:dune")
+        closing = asyncio.ensure_future(layer.aclose())
+        await asyncio.to_thread(store.asked.wait, 10)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        store.may.set()
+        await layer.aclose()
+
+    asyncio.run(story())
+    assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
+
+
+class FailsToClose(InMemoryBackend):
+    async def aclose(self) -> None:
+        raise ConnectionError("its server is gone")
+
+
+def test_a_store_that_cannot_be_closed_keeps_nothing_else_open(sqlite_url, tmp_path):
+    layer = CollabLayer.open(sqlite_url, settings=ALONE, backends=[FailsToClose()])
+    layer.observe("user:ann", "item:dune")
+    running = threading.active_count()
+    with pytest.raises(ConnectionError):
+        layer.close()
+    assert threading.active_count() < running
+    assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
 
 
 def test_a_view_for_a_new_tenant_does_not_block_the_callers_loop(tmp_path):
