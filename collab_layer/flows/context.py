@@ -98,12 +98,10 @@ async def context(tools: Tools, cache: Cache, request: Request, use: Use | None 
 
 async def _context(tools: Tools, cache: Cache, request: Request, use: Use | None) -> CollabMemory:
     vector = await query_vector(tools, request.query)
-    answer = await tools.in_thread(_answer, tools, cache, request, vector)
+    answer = await tools.in_thread(_answered, tools, cache, request, vector)
     if answer.wording is not None:
         worded = await wording.put_into_words(tools, request.scope.tenant, answer.wording)
-        answer = await tools.in_thread(_answer, tools, cache, request, vector, worded)
-    if answer.items or answer.kept is not None:
-        await tools.in_thread(_save, tools, request, answer)
+        answer = await tools.in_thread(_answered, tools, cache, request, vector, worded)
     memory = answer.memory
     if use == "context" and answer.federated:  # what others said elsewhere is shown, and is nobody's input
         memory = await tools.in_thread(foreign.added, tools, request.scope, request.query, request.links, memory)
@@ -166,7 +164,17 @@ def _curated(tools: Tools, request: Request, raw: Vectors | None, k: int) -> tup
         return view.neighbors(reading, curate(hood, tools.scorer_of(reading), k=k))
 
 
-def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, worded: Worded | None = None) -> _Answer:
+def _answered(
+    tools: Tools, cache: Cache, request: Request, raw: Vectors | None, worded: Worded | None = None
+) -> _Answer:
+    """An answer whose new items are stored, or what a model is to be asked first."""
+    answer = _answer(tools, cache, request, raw, worded)
+    if answer.wording is None and (answer.items or answer.kept is not None):
+        _save(tools, request, answer)
+    return answer
+
+
+def _answer(tools: Tools, cache: Cache, request: Request, raw: Vectors | None, worded: Worded | None) -> _Answer:
     now = tools.now()
     with tools.store.reading(request.scope, request.entity, now) as opened:
         permit(opened, request.scope, request.entity)
