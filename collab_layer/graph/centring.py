@@ -14,9 +14,8 @@ Source: bottom-k sampling, Cohen and Kaplan, PODC 2007.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,8 @@ _AT_ONCE = 4_096
 _NOTHING = 1e-9
 NEARLY = 1e-4
 """Above what a cosine of float32 may be rounded by."""
+RowsOf = Callable[[Ids], tuple[Ids, Ids]]
+"""The rows of some entities' cards, of one after another, and how many each has."""
 
 
 def key_of(vector: bytes, owner: str, at: int) -> int:
@@ -132,22 +133,26 @@ class Mean:
             self._shadow.extend(shadow - off * length)
         return self._nearness.view, self._shadow.view
 
-    def centroids(self, raw: NDArray[Any], of_each: Sequence[Sequence[int]]) -> tuple[Vectors, Bools]:
-        """The direction of the mean of each one's rows, centred; and who has one: none has where they cancel out."""
-        sizes = np.array([len(rows) for rows in of_each], np.int64)
-        out = np.zeros((len(of_each), raw.shape[1]), np.float32)
-        some = np.flatnonzero(sizes)
-        if not len(some):
-            return out, np.zeros(len(of_each), np.bool_)
-        flat = np.fromiter(chain.from_iterable(of_each), np.int64, int(sizes.sum()))
-        centred = self.centred(widened(raw.take(flat, axis=0))).astype(np.float64)
-        starts = np.concatenate([[0], np.cumsum(sizes[some])[:-1]])
-        means = (np.add.reduceat(centred, starts, axis=0) / sizes[some, None]).astype(np.float32)
+    def centroids(self, raw: NDArray[Any], rows: Ids, sizes: Ids) -> tuple[Vectors, Bools]:
+        """The direction of the mean of each one's rows, centred, of all that have one; and who has.
+
+        None has where they cancel out.
+
+        Args:
+            raw: Vectors as stored.
+            rows: Of one after another.
+            sizes: How many each one has.
+        """
+        have = sizes > 0
+        if not len(rows):
+            return np.zeros((0, raw.shape[1]), np.float32), have
+        sizes = sizes[have]
+        centred = self.centred(widened(raw.take(rows, axis=0))).astype(np.float64)
+        means = (np.add.reduceat(centred, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]).astype(np.float32)
         norm = np.linalg.norm(means, axis=1)
-        have = np.zeros(len(of_each), np.bool_)
-        have[some] = norm >= 1e-9
-        out[have] = means[norm >= 1e-9] / norm[norm >= 1e-9, None]
-        return out, have
+        some = norm >= 1e-9
+        have[np.flatnonzero(have)] = some
+        return means[some] / norm[some, None], have
 
 
 class CentredVectors:
@@ -199,8 +204,10 @@ class CentredVectors:
         """The vectors of some cards about a mean, that of the present if none is given; zeros where a card has none."""
         return (mean or self.mean).centred(widened(self._raw.view.take(rows, axis=0)), self._have.view[rows])
 
-    def nearest(self, vector: Vectors, among: Bools, count: int, mean: Mean | None = None) -> Ids:
-        """The cards whose cosine with a vector, about the mean, is positive and largest, ascending; ties by key.
+    def nearest(
+        self, vector: Vectors, among: Bools, count: int, beside: Ids, mean: Mean | None = None
+    ) -> tuple[Ids, Floats]:
+        """The cards whose cosine with a vector, about the mean, is positive and largest, ties by key; and some others.
 
         Exact: cards are left out only by what their codes prove.
 
@@ -208,36 +215,52 @@ class CentredVectors:
             vector: As it was embedded.
             among: Which cards may be taken, shape (c,).
             count: At most so many.
+            beside: Cards that are wanted whatever their cosine is, each once.
             mean: About which; None takes that of the present.
+
+        Returns:
+            The rows of all of them, ascending, and the cosine of each, 0 where a card has no vector.
         """
         mean = mean or self.mean
         self._codes.extend(self._raw.view[len(self._codes) :])  # whoever asks nothing has none
         above, direction = mean.cosines_at_most(self._codes, vector), mean.centred(vector[None, :])[0]
-        todo = np.flatnonzero(among & self._have.view & (above > NEARLY))
-        rows, cosine, size = np.zeros(0, np.int64), np.zeros(0, np.float32), 2 * count
+        rows, cosine, size = beside, self._cosines(beside, direction, mean), 2 * count
+        among = among & self._have.view
+        known = among[beside]
+        among[beside] = False
+        todo = np.flatnonzero(among & (above >= _least(cosine[known], count)))
         while len(todo):
             now, todo = _split(todo, above, size)
-            # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
-            exact = np.einsum("ij,j->i", self.of(now, mean), direction)
-            rows, cosine = np.concatenate([rows, now]), np.concatenate([cosine, exact])
-            if len(todo):
-                todo = todo[above[todo] >= np.partition(cosine, len(cosine) - count)[len(cosine) - count]]
+            rows, cosine = np.concatenate([rows, now]), np.concatenate([cosine, self._cosines(now, direction, mean)])
+            known = np.concatenate([known, np.ones(len(now), np.bool_)])
+            todo = todo[above[todo] >= _least(cosine[known], count)]
             size = _AT_ONCE
-        order = np.lexsort((self._key.view[rows], -cosine))[:count]
-        return np.sort(rows[order[cosine[order] > 0]])
+        found = np.flatnonzero(known & (cosine > 0))
+        best = found[np.lexsort((self._key.view[rows[found]], -cosine[found]))[:count]]
+        taken = np.union1d(np.arange(len(beside)), best)
+        taken = taken[np.argsort(rows[taken])]
+        return rows[taken], cosine[taken]
 
-    def centroids(self, ids: Ids, rows_of: Callable[[int], Sequence[int]]) -> VectorView:
-        """The mean memory of each entity; `rows_of` tells its cards."""
+    def _cosines(self, rows: Ids, direction: Vectors, mean: Mean) -> Floats:
+        # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
+        return np.einsum("ij,j->i", self.of(rows, mean), direction).astype(np.float64)
+
+    def centroids(self, ids: Ids, rows_of: RowsOf) -> VectorView:
+        """The mean memory of each entity."""
         return self._centroids.of(ids, partial(self._means, rows_of))
 
-    def nearest_means(
-        self, ids: Ids, rows_of: Callable[[int], Sequence[int]], vector: Vectors, count: int, floor: float
-    ) -> tuple[Ids, Floats]:
+    def nearest_means(self, ids: Ids, rows_of: RowsOf, vector: Vectors, count: int, floor: float) -> tuple[Ids, Floats]:
         """Which entities may be among those whose mean memory lies nearest, see `Centroids.near`."""
         return self._centroids.near(ids, partial(self._means, rows_of), vector, count, floor)
 
-    def _means(self, rows_of: Callable[[int], Sequence[int]], ids: Ids) -> tuple[Vectors, Bools]:
-        return self.mean.centroids(self._raw.view, [rows_of(id_) for id_ in ids.tolist()])
+    def _means(self, rows_of: RowsOf, ids: Ids) -> tuple[Vectors, Bools]:
+        return self.mean.centroids(self._raw.view, *rows_of(ids))
+
+
+def _least(known: Floats, count: int) -> float:
+    """What a bound must reach at least so that a card may be among the nearest, where these cosines are known."""
+    reached = np.partition(known, len(known) - count)[len(known) - count] if len(known) >= count else 0.0
+    return max(float(reached), float(np.nextafter(NEARLY, 1.0)))
 
 
 def _split(todo: Ids, above: Floats, size: int) -> tuple[Ids, Ids]:

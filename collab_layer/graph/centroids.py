@@ -22,7 +22,7 @@ KEPT = 8_192
 """Entities whose vectors are kept; one more, and they are made anew as they are asked for."""
 _AT_ONCE = 2_048
 Make = Callable[[Ids], tuple[Vectors, Bools]]
-"""The mean of each of some entities, and which of them have one."""
+"""The means of those of some entities that have one, and which have."""
 
 
 class Centroids:
@@ -66,7 +66,7 @@ class Centroids:
             part = wanted[start : start + _AT_ONCE]
             means, have = make(part)
             first = len(self._vector.view)
-            self._vector.extend(means[have])
+            self._vector.extend(means)
             self._row.view[part] = np.where(have, first + np.cumsum(have) - 1, -1)
             self._made.view[part] = True
         return VectorView(self._vector.view, self._row.view[ids])
@@ -98,11 +98,11 @@ class Centroids:
             part = wanted[start : start + _AT_ONCE]
             means, have = make(part)
             slot = self._slot.view[part]
-            for place in np.flatnonzero(have & (slot >= 0)).tolist():
-                self._codes.replace(int(slot[place]), means[place])
-            new = have & (slot < 0)
+            old, new = have & (slot >= 0), have & (slot < 0)
+            for place, mean in zip(slot[old].tolist(), means[old[have]], strict=True):
+                self._codes.replace(place, mean)
             self._slot.view[part[new]] = len(self._codes) + np.arange(np.count_nonzero(new))
-            self._codes.extend(means[new])
+            self._codes.extend(means[new[have]])
             self._slot.view[part[~have]] = -1
             self._coded.view[part] = True
 

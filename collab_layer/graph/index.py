@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -210,10 +210,20 @@ class TenantIndex:
         held = self._current.view & self._vectors.have & ~self._over.view
         return held & (self._columns["valid_to"].view > self._now)
 
-    def _rows_of(self, owner: int) -> list[int]:
-        """Rows of an owner's cards with a vector that hold in the present."""
-        ends, over, have = self._columns["valid_to"].view, self._over.view, self._vectors.have
-        return [row for row in self._cards_of.get(owner, ()) if have[row] and not over[row] and ends[row] > self._now]
+    def _rows_of(self, owners: Ids) -> tuple[Ids, Ids]:
+        """Rows of these owners' cards with a vector that hold, of one owner after another, and how many each has."""
+        of_each = [self._cards_of.get(owner, ()) for owner in owners.tolist()]
+        size = np.fromiter(map(len, of_each), np.int64, len(of_each))
+        rows = np.fromiter(chain.from_iterable(of_each), np.int64, int(size.sum()))
+        held = self._hold(rows)
+        if held.all():
+            return rows, size
+        return rows[held], np.bincount(np.repeat(np.arange(len(size)), size)[held], minlength=len(size))
+
+    def _hold(self, rows: Ids) -> Bools:
+        """Which of these cards, none of them dead, have a vector and hold in the present."""
+        ends = self._columns["valid_to"].view[rows]
+        return self._vectors.have[rows] & ~self._over.view[rows] & (ends > self._now)
 
     def find(self, connection: Connection, wanted: Sequence[str]) -> dict[str, int]:
         """The ids of those names that are known in the snapshot of the last refresh."""
@@ -279,9 +289,9 @@ class TenantIndex:
         """The rows of an owner's cards that are not dead."""
         return self._cards_of.get(owner, ())
 
-    def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
-        """Rows of the cards nearest to a vector as it was embedded, see `CentredVectors.nearest`."""
-        return self._vectors.nearest(vector, among, count)
+    def nearest(self, vector: Vectors, among: Bools, count: int, beside: Ids) -> tuple[Ids, Floats]:
+        """Rows and cosines of the cards nearest to a vector as it was embedded, see `CentredVectors.nearest`."""
+        return self._vectors.nearest(vector, among, count, beside)
 
     def vectors(self, rows: Ids | Rows) -> Vectors:
         """The centred vectors of some cards, by row."""

@@ -53,24 +53,24 @@ class PastIndex(TenantIndex):
         """The centred vectors of some cards."""
         return self._vectors.of(rows, self._mean)
 
-    def nearest(self, vector: Vectors, among: Bools, count: int) -> Ids:
-        """Rows of the cards nearest to a vector as it was embedded."""
-        return self._vectors.nearest(vector, among, count, self._mean)
+    def nearest(self, vector: Vectors, among: Bools, count: int, beside: Ids) -> tuple[Ids, Floats]:
+        """Rows and cosines of the cards nearest to a vector as it was embedded."""
+        return self._vectors.nearest(vector, among, count, beside, self._mean)
 
     def centroids(self, ids: Ids) -> VectorView:
         """The mean memory of each entity."""
         raw, _ = self._vectors.raw
-        means, have = self._mean.centroids(raw, [self._rows_of(id_) for id_ in ids.tolist()])
-        return VectorView(means[have], np.where(have, np.cumsum(have) - 1, -1).astype(np.int32))
+        means, have = self._mean.centroids(raw, *self._rows_of(ids))
+        return VectorView(means, np.where(have, np.cumsum(have) - 1, -1).astype(np.int32))
 
     def nearest_means(self, ids: Ids, vector: Vectors, count: int, floor: float) -> tuple[Ids, Floats]:
         """All of them: the past is read seldom, and codes of it would be kept for nobody."""
         return np.arange(len(ids)), self.centroids(ids).dot(vector)
 
-    def _rows_of(self, owner: int) -> list[int]:
-        """Rows of an owner's cards with a vector that held."""
-        begin, end, have = self._columns["at"].view, self._columns["valid_to"].view, self._vectors.have
-        return [row for row in self._cards_of.get(owner, ()) if have[row] and begin[row] <= self.moment < end[row]]
+    def _hold(self, rows: Ids) -> Bools:
+        """Which of these cards, none of them dead, have a vector and held."""
+        begin, end = self._columns["at"].view[rows], self._columns["valid_to"].view[rows]
+        return self._vectors.have[rows] & (begin <= self.moment) & (self.moment < end)
 
     def met(self, ids: Ids) -> Bools:
         """Which of the entities some event had named."""

@@ -287,15 +287,11 @@ def corpus(
     idf = np.repeat(np.log1p(total / np.maximum(df, 1)), np.diff(stop, prepend=0))
     weight = np.bincount(holding, idf, len(readable)).astype(np.float64, copy=False) * readable
     rows = _of_many(reading, weight, _best(weight, TERM_HITS))
-    if asked is not None:
-        rows = np.union1d(rows, reading.index.nearest(asked, readable, VECTOR_HITS))
-    if not len(rows):
-        return None
     likeness = np.zeros(len(rows))
     if asked is not None:
-        # Without BLAS, which rounds a row differently depending on which rows stand beside it.
-        exact = np.einsum("ij,j->i", reading.index.vectors(rows), reading.index.centred(asked[None, :])[0])
-        likeness = np.where(cards.has_vector[rows], exact, 0.0)
+        rows, likeness = reading.index.nearest(asked, readable, VECTOR_HITS, rows)
+    if not len(rows):
+        return None
     thread = cards.thread[rows]
     return Corpus(
         cards=cards.id[rows],

@@ -29,7 +29,7 @@ class Memories:
 
     def make(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.made += len(ids)
-        return self.vectors[ids], self.have[ids]
+        return self.vectors[ids[self.have[ids]]], self.have[ids]
 
     def best(self, ids: np.ndarray, vector: np.ndarray, count: int, floor: float) -> list[int]:
         cosine = np.where(self.have[ids], np.einsum("ij,j->i", self.vectors[ids], vector), -2.0)

@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from collab_layer.graph.centring import CentredVectors, widened
 
 
+def direction_of(vectors: CentredVectors, asked: np.ndarray) -> np.ndarray:
+    """A vector about the mean."""
+    return vectors.mean.centred(asked[None, :])[0]
+
+
 def nearest_of_all(vectors: CentredVectors, asked: np.ndarray, among: np.ndarray, count: int) -> list[int]:
     """By looking at every card."""
-    direction = vectors.mean.centred(asked[None, :])[0]
     rows = np.flatnonzero(among & vectors.have)
-    cosine = np.einsum("ij,j->i", vectors.of(rows), direction)
+    cosine = np.einsum("ij,j->i", vectors.of(rows), direction_of(vectors, asked))
     order = np.lexsort((vectors.raw[1][rows], -cosine))[:count]
     return sorted(rows[order[cosine[order] > 0]].tolist())
 
@@ -44,7 +48,10 @@ def test_the_nearest_by_codes_are_those_of_the_whole_scan(seed, size, count, spr
         among = random.random(len(vectors.have)) < 0.7
         asked = random.normal(size=dim) if random.random() < 0.5 else raw[random.integers(0, size)] + 0.0
         asked = np.asarray(asked, np.float32) * (random.random(dim) < random.choice([0.3, 1]))
-        assert vectors.nearest(asked, among, count).tolist() == nearest_of_all(vectors, asked, among, count)
+        beside = np.flatnonzero(random.random(len(vectors.have)) < random.choice([0, 0.02, 0.5]))
+        rows, cosine = vectors.nearest(asked, among, count, beside)
+        assert rows.tolist() == sorted({*nearest_of_all(vectors, asked, among, count), *beside.tolist()})
+        assert cosine.tolist() == np.einsum("ij,j->i", vectors.of(rows), direction_of(vectors, asked)).tolist()
 
 
 def test_most_cards_are_left_out_by_their_codes_alone():
@@ -54,7 +61,7 @@ def test_most_cards_are_left_out_by_their_codes_alone():
     vectors.add(raw, random.integers(0, 2**63, len(raw)).astype(np.uint64), every)
     vectors.settle((), lambda: every)
     asked = raw[0].astype(np.float32)
-    last = vectors.of(vectors.nearest(asked, every, 64)) @ vectors.mean.centred(asked[None, :])[0]
+    _, last = vectors.nearest(asked, every, 64, np.zeros(0, np.int64))
     above = vectors.mean.cosines_at_most(vectors._codes, asked)
     assert np.count_nonzero(above >= last.min()) < 2 * 64
 
