@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +19,7 @@ from typing import Self
 from collab_layer import roles
 from collab_layer.config import Settings
 from collab_layer.errors import InputError, InvalidRuleError
-from collab_layer.flows import share, tokens
+from collab_layer.flows import share, tokens, work
 from collab_layer.flows.injections import InjectionLog
 from collab_layer.flows.keys import KeyFile
 from collab_layer.flows.rulebook import RuleBook
@@ -189,7 +190,7 @@ async def _close(core: Core) -> None:
     tools = core.tools
     async with AsyncExitStack() as rest:  # from the last to the first
         # Off the caller's loop: it waits for what the threads have in hand.
-        for part in (tools.store.close, tools.log.close, tools.threads.shutdown):
+        for part in (tools.store.close, tools.log.close, partial(work.let_go, tools), tools.threads.shutdown):
             rest.push_async_callback(asyncio.to_thread, part)
         models = {id(asked.model): asked.model for asked in tools.models.values()}.values()
         for one in (*[model for model in models if isinstance(model, Closes)], *tools.backends.values()):

@@ -18,7 +18,7 @@ from collab_layer.flows.lapsing import Rounds
 from collab_layer.flows.replay import Replays
 from collab_layer.flows.rulebook import RuleBook
 from collab_layer.flows.standing import Standing
-from collab_layer.graph.outbox import LEASE
+from collab_layer.graph.outbox import LEASE, Claim
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.store import GraphStore
 from collab_layer.plugins.specs import Event, FeatureSpec, Leaving, LinkerSpec, LinkRequest, ShareFilterSpec, SinkSpec
@@ -85,6 +85,8 @@ class Tools:
     delivering: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     spared: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     """(tenant, entity) whose next batch no model is asked about: its last answer came to nothing."""
+    in_hand: dict[tuple[str, int], Claim] = field(default_factory=dict[tuple[str, int], Claim])
+    """What this process has leased, by (tenant, entity)."""
     arrived: Arrived = field(default_factory=Arrived)
     gathering: Gathering = field(default_factory=Gathering)
     standing: Standing = field(default_factory=Standing)

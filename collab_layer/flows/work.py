@@ -68,14 +68,34 @@ _BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 
 async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Collection[int] = ()) -> Step | None:
     """Work off some entities; None if nothing is due."""
-    claims = await tools.in_thread(_claim, tools, tenant, ignore_due, but)
-    if not claims:
-        return None
+    claiming = asyncio.ensure_future(tools.in_thread(_claim, tools, tenant, ignore_due, but))
     try:
-        return await _work_off(tools, claims)
+        claims = await asyncio.shield(claiming)
+        done = await _work_off(tools, claims) if claims else None
     except asyncio.CancelledError:
-        await asyncio.shield(tools.in_thread(_release, tools, claims))  # the next worker need not wait for the leases
+        await asyncio.shield(_give_back(tools, claiming))  # the next worker need not wait for the leases
         raise
+    _lay_down(tools, claims)
+    return done
+
+
+async def _give_back(tools: Tools, claiming: asyncio.Future[list[Claim]]) -> None:
+    """Release what a step that was cancelled had claimed, or was just about to."""
+    try:
+        claims = await claiming
+        await tools.in_thread(_release, tools, claims)
+    except CollabError as error:
+        log.warning("what was in hand waits for its lease to end: %s", error)
+    else:
+        _lay_down(tools, claims)
+
+
+def let_go(tools: Tools) -> None:
+    """Release what the steps that the layer's closing broke off have in hand. Blocking."""
+    try:
+        _release(tools, list(tools.in_hand.values()))
+    except StoreError as error:
+        log.warning("what was in hand waits for its lease to end: %s", error)
 
 
 async def _work_off(tools: Tools, claims: Sequence[Claim]) -> Step:
@@ -281,7 +301,14 @@ def _claim(tools: Tools, tenant: str, ignore_due: bool, but: Collection[int]) ->
     # A model is waited for: meanwhile others may take what this one does not.
     most = 1 if consider.asks(tools) else min(max(-(-free // share), outbox.FEW), outbox.AT_ONCE)
     with tools.store.database.write() as connection:
-        return outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but, most=most)
+        claims = outbox.claim(connection, tenant, lease=tools.lease, ignore_due=ignore_due, but=but, most=most)
+    tools.in_hand.update(((claim.tenant, claim.entity), claim) for claim in claims)
+    return claims
+
+
+def _lay_down(tools: Tools, claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        tools.in_hand.pop((claim.tenant, claim.entity), None)
 
 
 def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:

@@ -38,15 +38,19 @@ class Upkeep(View):
     async def work(self, until: asyncio.Event | None = None) -> None:
         """Be a worker for every tenant of the database, until cancelled or `until` is set."""
         tools = self._alive()
-        task = asyncio.ensure_future(work.run(tools, None, self._core.wake))
         if until is None:
-            await task
+            await work.run(tools, None, self._core.wake)
             return
+        task = asyncio.ensure_future(work.run(tools, None, self._core.wake))
         stop = asyncio.ensure_future(until.wait())
-        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        for one in (task, stop):
-            one.cancel()
-        await asyncio.gather(task, stop, return_exceptions=True)
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in (task, stop):
+                one.cancel()
+            await asyncio.gather(task, stop, return_exceptions=True)
+        if not task.cancelled():
+            task.result()  # a worker that broke down says so
 
     async def consolidate(
         self, *, dry_run: bool = False, progress: Callable[[int, int], None] | None = None

@@ -1,14 +1,19 @@
 """Closing, outages and two wordings: what the worker leaves behind."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
+from sqlalchemy import event
 
 from collab_layer.config import Settings
 from collab_layer.flows import work
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
+
+ALONE = Settings(worker=False)
 
 
 class _SlowEmbedder:
@@ -32,6 +37,73 @@ def test_a_layer_closed_in_the_middle_of_a_step_leaves_the_work_to_the_next_at_o
     asyncio.run(first())
     with CollabLayer.open(sqlite_url, settings=Settings(worker=False)) as layer:
         assert layer.drain() == 1
+
+
+def test_a_drain_broken_off_by_closing_leaves_the_work_to_the_next_at_once(database_url):
+    async def first():
+        embedder = _SlowEmbedder()
+        async with await AsyncCollabLayer.open(database_url, embedder=embedder, settings=ALONE) as layer:
+            await layer.observe("user:a", text="something to embed")
+            draining = asyncio.create_task(layer.drain())
+            await asyncio.wait_for(embedder.started.wait(), 10)
+        draining.cancel()
+
+    async def second():
+        async with await AsyncCollabLayer.open(database_url, settings=ALONE) as layer:
+            return await asyncio.wait_for(layer.drain(), 20)
+
+    asyncio.run(first())
+    assert asyncio.run(second()) == 1
+
+
+def test_a_worker_stopped_while_it_takes_work_on_leaves_it_to_the_next_at_once(tmp_path):
+    """The thread that takes it cannot be stopped, and does so after its worker has gone."""
+    begun = asyncio.Event()
+
+    async def story():
+        async with await AsyncCollabLayer.open(str(tmp_path / "collab.db"), settings=ALONE) as layer:
+            await layer.observe("user:a", text="something to embed")
+            loop, engine = asyncio.get_running_loop(), layer._core.tools.store.database.engine
+
+            def look(connection, cursor, statement, *rest):
+                if statement == "BEGIN IMMEDIATE":
+                    loop.call_soon_threadsafe(begun.set)
+
+            event.listen(engine, "before_cursor_execute", look)
+            with closing(sqlite3.connect(tmp_path / "collab.db", isolation_level=None)) as holder:
+                holder.execute("BEGIN IMMEDIATE")
+                stepping = asyncio.create_task(work.step(layer._core.tools, "default"))
+                await asyncio.wait_for(begun.wait(), 10)
+                stepping.cancel()
+                await asyncio.sleep(0)
+                holder.execute("ROLLBACK")
+            await asyncio.wait({stepping}, timeout=10)
+            assert stepping.cancelled()
+            return await asyncio.wait_for(layer.drain(), 20)
+
+    assert asyncio.run(story()) == 1
+
+
+def test_a_worker_that_is_cancelled_does_not_work_on_unseen(sqlite_url):
+    async def story():
+        async with await AsyncCollabLayer.open(sqlite_url, settings=ALONE) as layer:
+            working = asyncio.create_task(layer.work(asyncio.Event()))
+            await asyncio.sleep(0)
+            working.cancel()
+            await asyncio.wait({working}, timeout=10)
+            return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(story()) == set()
+
+
+def test_a_worker_that_breaks_down_says_so(sqlite_url):
+    async def story():
+        async with await AsyncCollabLayer.open(sqlite_url, settings=ALONE) as layer:
+            layer._core.tools.delivering = None  # whatever breaks it
+            await layer.work(asyncio.Event())
+
+    with pytest.raises(TypeError):
+        asyncio.run(story())
 
 
 def test_a_new_wording_takes_what_was_derived_from_the_old_along(layer):
