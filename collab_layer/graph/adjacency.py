@@ -456,7 +456,7 @@ def _pairs(rows: Packed) -> Ids:
 
 
 def _merge(base: Packed, fresh: Packed) -> Packed:
-    rows = np.concatenate([base, fresh]) if len(base) else fresh
+    rows = together([base, fresh]) if len(base) else fresh
     if not len(rows):
         return rows
     if len(rows) <= _SMALL:
@@ -480,7 +480,7 @@ def _merge_each(bases: Sequence[Packed], fresh: Packed, sizes: Sequence[int]) ->
     if not bases:
         return []
     held, many = [len(base) for base in bases], len(bases)
-    rows = np.concatenate([*bases, fresh])
+    rows = together([*bases, fresh])
     node = np.concatenate([np.repeat(np.arange(many), held), np.repeat(np.arange(many), sizes)])
     _, first, inverse = np.unique((node << 36) | _pairs(rows), return_index=True, return_inverse=True)
     out = rows[first]

@@ -10,8 +10,8 @@ which it was told.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from collab_layer.stages.link import Headed
@@ -29,6 +29,7 @@ class _Held(NamedTuple):
 
     Attributes:
         usable: From when on a text may mean it.
+        display, named: As they were told.
     """
 
     is_topic: bool
@@ -36,15 +37,18 @@ class _Held(NamedTuple):
     since: int
     usable: int
     entity: Entity
+    display: str
+    named: int
 
 
 class Names(dict[str, Entity], Headed):
-    """Folded names; how many begin with each word, by how many words they have."""
+    """Folded names; how many words those have that begin with each word."""
 
     def __init__(self, given: Names | None = None) -> None:
         super().__init__(given or {})
-        self._counts: Counter[tuple[str, int]] = Counter() if given is None else given._counts.copy()
         self._sizes: dict[str, tuple[int, ...]] = {} if given is None else given._sizes.copy()
+        self._counts: dict[tuple[str, int], int] = {} if given is None else given._counts.copy()
+        """How many names of several words have the same first word and length; of one word there is one at most."""
 
     def sizes(self, head: str) -> Sequence[int]:
         """How many words the names with this first word have, the most first."""
@@ -52,26 +56,38 @@ class Names(dict[str, Entity], Headed):
 
     def __setitem__(self, key: str, entity: Entity) -> None:
         if key not in self:
-            head, size = shape = _shape(key)
-            self._counts[shape] += 1
-            if self._counts[shape] == 1:
-                self._sizes[head] = tuple(sorted((*self._sizes.get(head, ()), size), reverse=True))
+            head, size = _shape(key)
+            if self._count(head, size, 1) == 1:
+                sizes = self._sizes.get(head)
+                self._sizes[head] = _of(size) if sizes is None else tuple(sorted((*sizes, size), reverse=True))
         super().__setitem__(key, entity)
 
     def __delitem__(self, key: str) -> None:
         super().__delitem__(key)
-        head, size = shape = _shape(key)
-        self._counts[shape] -= 1
-        if not self._counts[shape]:
-            del self._counts[shape]
+        head, size = _shape(key)
+        if self._count(head, size, -1) == 0:
             self._sizes[head] = tuple(one for one in self._sizes[head] if one != size)
             if not self._sizes[head]:
                 del self._sizes[head]
 
+    def _count(self, head: str, size: int, more: int) -> int:
+        if size == 1:
+            return max(more, 0)
+        count = self._counts[head, size] = self._counts.get((head, size), 0) + more
+        if not count:
+            del self._counts[head, size]
+        return count
+
 
 def _shape(key: str) -> tuple[str, int]:
     """The first word, and how many there are."""
-    return key.partition(" ")[0], key.count(" ") + 1
+    return (key.partition(" ")[0], key.count(" ") + 1) if " " in key else (key, 1)
+
+
+@cache
+def _of(size: int) -> tuple[int, ...]:
+    """One size, the same object for all: most names have one word."""
+    return (size,)
 
 
 class Known:
@@ -80,8 +96,8 @@ class Known:
     def __init__(self) -> None:
         self.all = Names()
         """Whatever is known, the moment left aside."""
-        self._held: dict[str, list[_Held]] = {}
-        self._told: dict[str, tuple[int, str, int]] = {}
+        self._held: dict[str, tuple[_Held, ...]] = {}
+        self._told: dict[str, _Held] = {}
         self._oldest, self._newest = FOREVER, 0
         self._changes = 0
         self._copy = 0, Names()
@@ -95,28 +111,27 @@ class Known:
 
     def put(self, name: str, display: str, since: int, named: int) -> None:
         """Take in an entity, or what has changed of it."""
-        if self._told.get(name) == (since, display, named):
-            return
-        self._drop(name)
+        before = self._told.get(name)
+        if before is not None:
+            if (before.since, before.display, before.named) == (since, display, named):
+                return
+            self._drop(before)
         kind = name.partition(":")[0]
         if kind in OWNER_KINDS or len(display) < MIN_NAME or since >= FOREVER:
             return
-        key = fold(display)
-        one = _Held(kind == _TOPIC, name, since, min(named, since + 1), Entity.parse(name))
-        held = self._held.setdefault(key, [])
-        held.append(one)
-        if len(held) > 1:
-            held.sort()
-        self._told[name] = since, display, named
-        self._oldest = min(self._oldest, one.usable)
-        self._newest = max(self._newest, one.usable)
+        key, usable = fold(display), min(named, since + 1)
+        one = self._told[name] = _Held(kind == _TOPIC, name, since, usable, Entity.parse(name), display, named)
+        others = self._held.get(key)
+        self._held[key] = held = (one,) if others is None else tuple(sorted((*others, one)))
+        self._oldest = min(self._oldest, usable)
+        self._newest = max(self._newest, usable)
         self.all[key] = held[0].entity
         self._changes += 1
 
     def first(self, name: str) -> tuple[int, str] | None:
         """Since when a thing is known, and how it is displayed; None for what is no name."""
         told = self._told.get(name)
-        return None if told is None else told[:2]
+        return None if told is None else (told.since, told.display)
 
     def said_at(self, at: int, beside: Known | None = None) -> Mapping[str, Entity]:
         """What a text that was said at a moment may mean.
@@ -137,12 +152,10 @@ class Known:
         """What was known by a moment, that included."""
         return _At((self,), at, in_text=False)
 
-    def _drop(self, name: str) -> None:
-        before = self._told.pop(name, None)
-        if before is None:
-            return
-        key = fold(before[1])
-        left = [one for one in self._held[key] if one.name != name]
+    def _drop(self, one: _Held) -> None:
+        del self._told[one.name]
+        key = fold(one.display)
+        left = tuple(other for other in self._held[key] if other is not one)
         if left:
             self._held[key], self.all[key] = left, left[0].entity
         else:
