@@ -4,8 +4,12 @@ In:   an empty database, how many workers.
 Out:  rows `perf.fleet.<kind>.<n>_workers.<figure>`, and their ratio.
 
 `waits`: each job waits for a stand-in of a model, 200 ms, while nothing is computed. `computes`: no job waits.
-`computes_apart`: the same work in as many tenants as there are workers. Starting the processes is not counted; from
-then on the wall is, since that is what a second worker is for. CPU of all workers for each job stands beside it.
+`computes_apart`: the same work in as many tenants as there are workers.
+
+A worker lives for days, and is not measured by its first second: before the clock begins the processes have worked off
+as many notes of the same owners, with a model that answers at once. So each knows the tenant's names, has met most
+words and has run every statement. Then the other notes are told, and from there on the wall counts, since that is what
+a second worker is for. CPU of all workers for each job stands beside it.
 """
 
 from __future__ import annotations
@@ -31,8 +35,8 @@ from collab_layer.types.interaction import Interaction
 from collab_layer.types.scope import Sharing
 
 WAIT_S = 0.2
-JOBS, WARM = 80, 4
-"""Owners with one note each; and those of a tenant of its own that each worker works off first."""
+JOBS = 80
+"""Owners with one note each."""
 WAITS_BAR, COMPUTES_BAR, AT = 3.0, 1.5, 4
 """Of so many workers on PostgreSQL against one; SQLite has one writer, and no bar."""
 PATIENCE_S = 900.0
@@ -40,16 +44,20 @@ _QUIET = Settings(worker=False)
 
 
 class SlowModel:
-    """Waits, and has nothing to add."""
+    """Waits, and has nothing to add.
+
+    Attributes:
+        wait_s: How long.
+    """
 
     name = "slow"
 
     def __init__(self, wait_s: float) -> None:
-        self._wait_s = wait_s
+        self.wait_s = wait_s
 
     async def complete(self, prompt: Prompt, reply: type[Reply], /) -> Answered[Reply]:
         """An empty reply, after a while."""
-        await asyncio.sleep(self._wait_s)
+        await asyncio.sleep(self.wait_s)
         value = reply.model_validate({"updates": []})
         return Answered(value, Usage(model=self.name, input_tokens=prompt.tokens, output_tokens=1))
 
@@ -86,6 +94,7 @@ class _Case:
     tenants: tuple[str, ...]
     wait_s: float
     workers: int
+    jobs: int
 
 
 def measure(
@@ -106,10 +115,8 @@ def measure(
         pace: list[float] = []
         for count in (1, workers):
             names = tuple(f"fleet-{kind.name}-{count}-{one}" for one in range(workers if kind.apart else 1))
-            case = _Case(url, names, kind.wait_s, count)
-            each = kind.times * jobs // len(names)
-            asyncio.run(_fill(case, seed, each))
-            done, (wall, cpu) = each * len(names), _run(case)
+            case = _Case(url, names, kind.wait_s, count, kind.times * jobs // len(names))
+            done, (wall, cpu) = case.jobs * len(names), _run(case, Writer(seed))
             pace.append(done / wall)
             name = f"perf.fleet.{kind.name}.{count}_worker{'s' if count > 1 else ''}"
             yield Row(f"{name}.jobs_per_s", pace[-1], unit="1/s")
@@ -119,25 +126,12 @@ def measure(
         tell("fleet", at + 1, len(kinds))
 
 
-async def _fill(case: _Case, seed: int, jobs: int) -> None:
-    """As many notes before, worked off, so that there is something to compute."""
-    writer = Writer(seed)
+async def _tell(case: _Case, writer: Writer) -> None:
+    """A note of each owner, to be worked off."""
+    sharing = Sharing.within_tenant("records")
     for tenant in case.tenants:
-        async with await AsyncCollabLayer.open(
-            case.url, tenant=tenant, settings=_QUIET, sharing=Sharing.within_tenant("records")
-        ) as layer:
-            for told in range(2):
-                await layer.observe([_note(writer, at) for at in range(jobs)])
-                if not told:
-                    await layer.drain()
-
-
-async def _warm(layer: AsyncCollabLayer) -> None:
-    """Each statement was run before: a worker lives for days, and is not measured by its first second."""
-    writer = Writer(0)
-    for _ in range(2):
-        await layer.observe([_note(writer, at) for at in range(WARM)])
-        await layer.drain()
+        async with await AsyncCollabLayer.open(case.url, tenant=tenant, settings=_QUIET, sharing=sharing) as layer:
+            await layer.observe([_note(writer, at) for at in range(case.jobs)])
 
 
 def _note(writer: Writer, at: int) -> Interaction:
@@ -145,8 +139,9 @@ def _note(writer: Writer, at: int) -> Interaction:
     return Interaction(actor=owner, target=thing, verb="noted", text=writer.note())
 
 
-def _run(case: _Case) -> tuple[float, float]:
-    """Seconds of wall until all is done, once every process stands ready, and of CPU of them together."""
+def _run(case: _Case, writer: Writer) -> tuple[float, float]:
+    """Seconds of wall until all is done that is told once every process has a past, and of CPU of them together."""
+    asyncio.run(_tell(case, writer))
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(case.workers + 1)
     ended: Any = spawn.Queue()
@@ -154,6 +149,9 @@ def _run(case: _Case) -> tuple[float, float]:
     for process in processes:
         process.start()
     try:
+        for _ in ("begun", "have a past"):
+            ready.wait(PATIENCE_S)
+        asyncio.run(_tell(case, writer))
         ready.wait(PATIENCE_S)
         begun = time.perf_counter()
         cpu = sum(ended.get(timeout=PATIENCE_S) for _ in processes)
@@ -171,19 +169,21 @@ def _work(case: _Case, number: int, ready: Barrier, ended: Any) -> None:
 
 
 async def _drain(case: _Case, number: int, ready: Barrier) -> float:
-    """Seconds of CPU from when every process stands ready."""
+    """Seconds of CPU for what was told when every process had a past."""
     settings = _QUIET.model_copy(update={"trigger": "eager"})
-    model = SlowModel(case.wait_s) if case.wait_s else None
-    own, sharing = f"{case.tenants[0]}-{number}", Sharing.within_tenant("records")
-    async with await AsyncCollabLayer.open(
-        case.url, tenant=own, settings=settings, sharing=sharing, memory_model=model
-    ) as layer:
-        await _warm(layer)
-        await layer.health()  # connections are open, and what is known is read
+    model = SlowModel(0.0) if case.wait_s else None
+    tenants = [case.tenants[(number + at) % len(case.tenants)] for at in range(len(case.tenants))]
+    async with await AsyncCollabLayer.open(case.url, tenant=tenants[0], settings=settings, memory_model=model) as layer:
         await asyncio.to_thread(ready.wait, PATIENCE_S)
+        for tenant in tenants:
+            await layer.for_tenant(tenant).drain()
+        if model:
+            model.wait_s = case.wait_s
+        for _ in ("has a past", "there is something to do"):
+            await asyncio.to_thread(ready.wait, PATIENCE_S)
         begun = time.process_time()
-        for at in range(len(case.tenants)):
-            await layer.for_tenant(case.tenants[(number + at) % len(case.tenants)]).drain()
+        for tenant in tenants:
+            await layer.for_tenant(tenant).drain()
         return time.process_time() - begun
 
 
