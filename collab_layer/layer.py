@@ -89,17 +89,23 @@ class AsyncCollabLayer(Writing, Reading, Consenting, Governing, Upkeep):
             ModelSetupError: A model cannot be opened as it is set up; nothing is sent to find out.
         """
         used = Settings() if settings is None else settings
+        scope = Scope(tenant=_tenant(tenant))
         threads = ThreadPoolExecutor(used.threads, thread_name_prefix="collab")
         try:
             models: dict[Role, roles.Given] = {"memory": memory_model, "reasoning": reasoning_model}
             core = await _compose(url, used, threads, embedder, models, clock)
-            layer = cls(core, Scope(tenant=_tenant(tenant)))
+        except BaseException:
+            threads.shutdown(wait=False)
+            raise
+        layer = cls(core, scope)
+        try:
             if sharing is not None:
-                await share.set_policy(core.tools, layer._scope.tenant, sharing)
+                await share.set_policy(core.tools, scope.tenant, sharing)
             for backend in backends:
                 await layer.attach(backend)
         except BaseException:
-            threads.shutdown(wait=False)
+            core.tools.backends.clear()  # what was never opened does not close its caller's stores
+            await layer.aclose()
             raise
         return layer
 

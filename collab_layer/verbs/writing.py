@@ -14,7 +14,7 @@ from collab_layer.errors import InputError
 from collab_layer.flows import bring, work
 from collab_layer.flows import observe as observe_flow
 from collab_layer.ports.backend import Can, Change, Embeds, MemoryBackend, check_promises, require
-from collab_layer.types.entity import Entity, entities
+from collab_layer.types.entity import Entity, checked_text, entities
 from collab_layer.types.interaction import Interaction
 from collab_layer.verbs.base import EntityLike, View, checked
 
@@ -83,7 +83,7 @@ class Writing(View):
     async def observe_changes(self, backend: str, changes: Sequence[Change]) -> int:
         """Take in what an adapter saw change in its store; how many changes were news."""
         tools = self._operator("report what a store changed to")
-        count = await observe_flow.observe_changes(tools, self._scope, backend, changes)
+        count = await observe_flow.observe_changes(tools, self._scope, checked_text(backend), changes)
         self._core.nudge()
         return count
 

@@ -259,6 +259,21 @@ def test_a_store_that_cannot_be_closed_keeps_nothing_else_open(sqlite_url, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
 
 
+class Unreachable(InMemoryBackend):
+    @property
+    def can(self):
+        raise ConnectionError("its server is gone")
+
+
+def test_an_opening_that_fails_keeps_nothing_open(sqlite_url, tmp_path):
+    store = SlowToClose()
+    with pytest.raises(ConnectionError) as raised:  # which keeps all that it happened to
+        CollabLayer.open(sqlite_url, settings=ALONE, backends=[store, Unreachable()])
+    assert raised.value.__traceback__ is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
+    assert not store.asked.is_set(), "a store of the caller's was closed"
+
+
 def test_a_view_for_a_new_tenant_does_not_block_the_callers_loop(tmp_path):
     async def story() -> int:
         async with await AsyncCollabLayer.open(str(tmp_path / "collab.db"), settings=ALONE) as layer:

@@ -34,7 +34,7 @@ from collab_layer.errors import (
     UnsupportedError,
 )
 from collab_layer.graph.engine import parse_url
-from collab_layer.ports.backend import Can
+from collab_layer.ports.backend import Can, Change
 from collab_layer.testing import InMemoryBackend
 
 ALONE = Settings(worker=False)
@@ -193,6 +193,7 @@ def test_a_ref_of_nothing_is_said_to_be_unknown(layer):
     refused(layer, UnknownIdError, lambda: layer.forget(MemoryRef(backend="memory", id="' OR 1=1 --")))
 
 
+GONE = Change(MemoryRef(backend="memory", id="m1"), None)
 BAD_QUESTIONS = {
     "no neighbours asked for": lambda layer: layer.neighbors("user:ann", k=0),
     "a negative k": lambda layer: layer.neighbors("user:ann", k=-1),
@@ -221,6 +222,8 @@ BAD_QUESTIONS = {
     "a tenant with half a surrogate": lambda layer: layer.for_tenant(f"a{HALF}"),
     "no tenant": lambda layer: layer.for_tenant(""),
     "a long tenant": lambda layer: layer.for_tenant("t" * 129),
+    "NUL in the name of a store that changed": lambda layer: layer.observe_changes(f"a{NUL}b", [GONE]),
+    "half a surrogate in the name of one": lambda layer: layer.observe_changes(HALF, [GONE]),
     "a store that cannot list its owners": lambda layer: layer.index(InMemoryBackend("plain", can=())),
 }
 
