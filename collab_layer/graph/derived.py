@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import BindParameter, Column, Connection, Select, bindparam, delete, func, or_, select, update
+from sqlalchemy import BindParameter, Column, Connection, Select, bindparam, delete, func, null, or_, select, update
 
 from collab_layer.graph import lineage as lineages
 from collab_layer.graph import merged, names
@@ -56,7 +56,9 @@ _CURRENT = select(derived).where(
     _D.expires > bindparam("now"),
     _D.superseded.is_(None),
 )
-_NEXT_END = select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
+_NEXT_END = Lean(
+    select(func.min(_D.expires)).where(_TENANTS, _D.owner == bindparam("owner"), _D.expires > bindparam("now"))
+)
 _ERASED = select(_D.id).where(_TENANTS, _D.id.in_(_MINE), _D.superseded.in_(GONE))
 _MARKS = Lean(select(_D.id, _D.superseded).where(_TENANTS, one_of(_D.id, "ids")))
 _STANDING = Lean(
@@ -64,11 +66,10 @@ _STANDING = Lean(
         _TENANTS, one_of(_D.owner, "owners"), one_of(_D.key, "keys"), _D.superseded.is_(None)
     )
 )
-_SHOWN_AGAIN = (
+_SHOWN_AGAIN = Lean(
     update(derived)
-    .where(_D.tenant == bindparam("of"), one_of(_D.id, "ids"))
-    .where(_D.superseded.is_not(None), _D.superseded.not_in(GONE))
-    .values(superseded=None)
+    .where(_TENANTS, one_of(_D.id, "ids"), _D.superseded.is_not(None), *(_D.superseded != gone for gone in GONE))
+    .values(superseded=null())
 )
 _N = lineage.c
 _RESTS = select(_N.item, _N.source, _N.principal, _N.weight).where(_N.tenant == bindparam("tenant"), _N.item.in_(_MINE))
@@ -153,7 +154,7 @@ def put(connection: Connection, tenant: str, items: Sequence[Item]) -> None:
     if rows:
         connection.execute(_SUPERSEDED, rows)
     for part in pages([item.id for item in items]):
-        connection.execute(_SHOWN_AGAIN, {"of": tenant, "ids": part})
+        _SHOWN_AGAIN.run(connection, {"tenant": tenant, "ids": part})
 
 
 def _instead(connection: Connection, tenant: str, items: Sequence[Item]) -> list[tuple[Item, list[str]]]:
@@ -223,7 +224,8 @@ def end_by(connection: Connection, tenant: str, ids: Sequence[str], end: int) ->
 
 def next_end(connection: Connection, tenant: str, owner: int, now: int) -> int:
     """When the next of an owner's items runs out."""
-    return connection.execute(_NEXT_END, {"tenant": tenant, "owner": owner, "now": now}).scalar() or FOREVER
+    ((end,),) = _NEXT_END.tuples(connection, {"tenant": tenant, "owner": owner, "now": now})
+    return FOREVER if end is None else end
 
 
 def published(connection: Connection, tenant: str, keys: Sequence[str]) -> dict[str, list[Item]]:

@@ -45,7 +45,7 @@ def words(text: str) -> tuple[str, ...]:
     return found[1:] if first is not None and first.group() == "A" else found
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def _of_chunk(chunk: str) -> tuple[str, ...]:
     """Words of a run without a space, "A" among them."""
     low = ((token, lower(token)) for token in _TOKEN.findall(chunk))
