@@ -89,13 +89,14 @@ def fence(connection: Connection, tenant: str) -> int:
     """
     share_with_erasure(connection, tenant, erasing=True)
     ensure(connection, tenant)
-    item_edges.drop(connection, tenant)
-    return connection.execute(
+    generation = connection.execute(  # the tenant's row before all others, or it and who makes the edges wait in a ring
         update(tenants)
         .where(tenants.c.tenant == tenant)
         .values(generation=tenants.c.generation + 1, policy=tenants.c.policy + 1, rev=tenants.c.rev + 1)
         .returning(tenants.c.generation)
     ).scalar_one()
+    item_edges.drop(connection, tenant)
+    return generation
 
 
 def interactions_gone(
