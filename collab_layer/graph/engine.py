@@ -49,8 +49,7 @@ CHECKPOINT_WAIT_MS = 500
 LOG_PAGES = 4_000
 """Pages of the write-ahead log, 16 MB, after which whoever commits folds it into the file (SQLite).
 
-With SQLite's own 1,000 one answer in fifteen did so, and took 4 ms longer; pages that change often are copied less often
-now.
+With SQLite's own 1,000 one answer in fifteen did so, and took 4 ms longer.
 """
 PREPARED = 300
 """Statements that one connection of PostgreSQL keeps prepared; a worker and readers of one process have some 150."""
