@@ -7,13 +7,14 @@ Out:  links by record, topics left out: those were read from the same words that
 from __future__ import annotations
 
 import json
+from math import isqrt
 
 import numpy as np
 from sqlalchemy import select
 
 from collab_layer.graph.reader import Reading
 from collab_layer.graph.tables import cards
-from collab_layer.types.graph import Ids, Rows
+from collab_layer.types.graph import Counts, Ids, Rows
 
 SAMPLE, BLOCK = 256, 32
 """Newest records that a replay looks at; it is repeated when so many have come since."""
@@ -43,14 +44,23 @@ def newest_readable(reading: Reading, focus: int) -> Rows:
     The newest few are left out, so that the same rows are meant until `BLOCK` more have come.
     """
     held = reading.index.cards
-    rows = np.flatnonzero(reading.readable(focus) & held.has_vector)
+    standing = reading.readable(focus) & held.has_vector
+    rows = np.flatnonzero(standing)
     unsettled = len(rows) % BLOCK
     most = SAMPLE + unsettled
     if len(rows) > most:
+        # All are as new as the oldest of as many of a part: few others are, in whatever order they came.
+        part = rows[:: len(rows) // isqrt(len(rows) * most)]
+        rows = np.flatnonzero(standing & (held.at >= _nth(held.at[part], most)))
         at = held.at[rows]
-        rows = rows[at >= np.partition(at, len(at) - most)[len(at) - most]]
+        rows = rows[at >= _nth(at, most)]
     order = rows[np.lexsort((held.id[rows], held.at[rows]))]
     return order[: len(order) - unsettled][-SAMPLE:].astype(np.int32)
+
+
+def _nth(values: Counts, n: int) -> int:
+    """The n-th largest."""
+    return int(np.partition(values, len(values) - n)[len(values) - n])
 
 
 __all__ = ["BLOCK", "SAMPLE", "links_of", "newest_readable"]
