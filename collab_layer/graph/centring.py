@@ -68,7 +68,7 @@ class Mean:
         self.vector: Vectors = np.zeros(dim, np.float32)
         self._sample = np.zeros(0, np.uint64)
         self._count = 0
-        self._nearness, self._shadow = Growing(np.float64), Growing(np.float64)
+        self._nearness, self._shadow = Growing(np.float32), Growing(np.float32)
 
     def concerns(self, keys: Collection[int]) -> bool:
         """Whether the mean may be another one after cards with these keys came or went."""
@@ -88,7 +88,7 @@ class Mean:
         # Sums of float16 are exact in float64, hence the same in any order.
         mean = raw[rows].astype(np.float64).sum(axis=0) / max(len(rows), 1)
         self.vector = (mean * min(1.0, max(count - 1, 0) / FULL)).astype(np.float32)
-        self._nearness, self._shadow = Growing(np.float64), Growing(np.float64)
+        self._nearness, self._shadow = Growing(np.float32), Growing(np.float32)
         return True
 
     def centred(self, vectors: Vectors, have: Bools | None = None) -> Vectors:
@@ -101,15 +101,16 @@ class Mean:
             out[~have] = 0
         return out.astype(np.float32, copy=False)
 
-    def cosines_at_most(self, codes: Codes, vector: Vectors) -> Floats:
+    def cosines_at_most(self, codes: Codes, vector: Vectors) -> Vectors:
         """At least the cosine of a vector with each one about the mean, shape (c,); up to `NEARLY` it is not positive.
 
-        The products are those of the vector as it is embedded, since that of a short text is nearly empty.
+        The products are those of the vector as it is embedded, since that of a short text is nearly empty. What
+        float32 rounds is a thousandth of what codes may be off.
         """
         about = vector - self.vector
         length = float(np.linalg.norm(about))
         if length <= _NOTHING:
-            return np.zeros(len(codes))
+            return np.zeros(len(codes), np.float32)
         nearness, less = self._distances(codes)
         # `(product - shadow + wrong - about . mean) / length / distance`, in the memory of two columns.
         above, wrong = codes.products(vector), codes.off * float(np.linalg.norm(vector))
@@ -121,12 +122,12 @@ class Mean:
         above += NEARLY
         return above
 
-    def _distances(self, codes: Codes) -> tuple[Floats, Floats]:
+    def _distances(self, codes: Codes) -> tuple[Vectors, Vectors]:
         """One over how far from the mean each vector is at least; what its product with the mean is at least."""
         known = len(self._nearness.view)
         if known < len(codes):
-            length, off = float(np.linalg.norm(self.vector)), codes.off[known:]
-            shadow = codes.products(self.vector, known)
+            length, off = float(np.linalg.norm(self.vector)), codes.off[known:].astype(np.float64)
+            shadow = codes.products(self.vector, known).astype(np.float64)
             square = codes.square[known:] - 2 * shadow + length**2
             wrong = 2 * length * off + NEARLY * (codes.square[known:] + length**2)
             self._nearness.extend(1.0 / np.sqrt(np.maximum(square - wrong, _NOTHING**2)))
@@ -237,9 +238,11 @@ class CentredVectors:
             size = _AT_ONCE
         found = np.flatnonzero(known & (cosine > 0))
         best = found[np.lexsort((self._key.view[rows[found]], -cosine[found]))[:count]]
-        taken = np.union1d(np.arange(len(beside)), best)
-        taken = taken[np.argsort(rows[taken])]
-        return rows[taken], cosine[taken]
+        taken = np.arange(len(rows)) < len(beside)
+        taken[best] = True
+        order = np.flatnonzero(taken)
+        order = order[np.argsort(rows[order])]
+        return rows[order], cosine[order]
 
     def _cosines(self, rows: Ids, direction: Vectors, mean: Mean) -> Floats:
         # Not `@`: BLAS rounds a row differently depending on which rows stand beside it.
@@ -259,11 +262,10 @@ class CentredVectors:
 
 def _least(known: Floats, count: int) -> float:
     """What a bound must reach at least so that a card may be among the nearest, where these cosines are known."""
-    reached = np.partition(known, len(known) - count)[len(known) - count] if len(known) >= count else 0.0
-    return max(float(reached), float(np.nextafter(NEARLY, 1.0)))
+    return max(NEARLY, float(np.partition(known, len(known) - count)[len(known) - count]) if len(known) >= count else 0)
 
 
-def _split(todo: Ids, above: Floats, size: int) -> tuple[Ids, Ids]:
+def _split(todo: Ids, above: Vectors, size: int) -> tuple[Ids, Ids]:
     """The `size` of the largest bound, and the others."""
     if len(todo) <= size:
         return todo, todo[:0]

@@ -53,7 +53,7 @@ class Centroids:
         self._slot.view[:] = -1
 
     def _forget_vectors(self) -> None:
-        self._vector = Growing(np.float32, self._dim)  # a view handed out before keeps the old ones
+        self._vector = Growing(np.float32, self._dim, KEPT)  # a view handed out before keeps the old ones
         self._made.view[:] = False
 
     def of(self, ids: Ids, make: Make) -> VectorView:

@@ -32,7 +32,7 @@ class Codes:
         self._dim = dim
         self._blocks: list[NDArray[np.int8]] = []  # a row per number, so that a sparse direction reads few
         self._step = Growing(np.float32)
-        self._off = Growing(np.float64)
+        self._off = Growing(np.float32)
         self._square = Growing(np.float64)
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class Codes:
         return self._square.view
 
     @property
-    def off(self) -> Floats:
+    def off(self) -> Vectors:
         """By how much a product with a unit vector may be off, shape (c,), >= 0."""
         return self._off.view
 
@@ -72,7 +72,7 @@ class Codes:
         self._off.extend(off)
         self._square.extend(square)
 
-    def products(self, vector: Vectors, start: int = 0) -> Floats:
+    def products(self, vector: Vectors, start: int = 0) -> Vectors:
         """Scalar product of a vector with those from a row on, off by `off` times its length at most."""
         numbers = np.flatnonzero(vector)
         first = start // _AT_ONCE
@@ -86,8 +86,9 @@ class Codes:
         for block, found in zip(blocks, out, strict=True):
             wide[:] = block.take(numbers, axis=0, out=picked, mode="clip") if sparse else block
             np.dot(weights, wide, out=found)
-        whole = out.reshape(-1)[start - first * _AT_ONCE :]
-        return np.multiply(whole[: len(self) - start], self._step.view[start:], dtype=np.float64)
+        whole = out.reshape(-1)[start - first * _AT_ONCE :][: len(self) - start]
+        whole *= self._step.view[start:]
+        return whole
 
 
 def _coded(wide: Vectors) -> tuple[Vectors, Vectors, Floats, Floats]:

@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 
 class Growing:
-    """An array with room to grow; `view` is its filled part."""
+    """An array with room to grow; `view` is its filled part.
 
-    def __init__(self, dtype: Any, width: int | None = None) -> None:
+    Args:
+        dtype: Of what.
+        width: Of a row, where it has rows.
+        room: Rows that come without moving those before; room of which nothing is filled takes no memory.
+    """
+
+    def __init__(self, dtype: Any, width: int | None = None, room: int = 64) -> None:
         self._size = 0
-        self._array = np.zeros((64, width) if width else 64, dtype)
+        self._array = np.empty((room, width) if width else room, dtype)
 
     @property
     def view(self) -> NDArray[Any]:
@@ -24,7 +30,7 @@ class Growing:
         """Add rows at the end."""
         need = self._size + len(rows)
         if need > len(self._array):
-            bigger = np.zeros((max(need, 2 * len(self._array)), *self._array.shape[1:]), self._array.dtype)
+            bigger = np.empty((max(need, 2 * len(self._array)), *self._array.shape[1:]), self._array.dtype)
             bigger[: self._size] = self.view
             self._array = bigger
         self._array[self._size : need] = rows
