@@ -8,8 +8,9 @@ principals tell stands before what one tells better (`stages.fair`, `stages.witn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import inf, nextafter
 
 import numpy as np
@@ -19,7 +20,7 @@ from collab_layer.graph.cards import CardText, card_id
 from collab_layer.graph.linked import links_of
 from collab_layer.graph.reader import corpus
 from collab_layer.graph.store import Opened
-from collab_layer.stages.fair import PART, in_turn
+from collab_layer.stages.fair import PART, turns
 from collab_layer.stages.search import rank_records, shares
 from collab_layer.stages.tokens import hashed, terms
 from collab_layer.stages.witnesses import Telling, first_to_read
@@ -43,7 +44,8 @@ def found(
     if tools.replays.pay(reading, opened.focus):
         laid = replace(laid, held=links_of(reading, laid.cards))
     scores = rank_records(laid)
-    rows = _within(opened, laid, [row for row in laid.best_first(scores).tolist() if np.isfinite(scores[row])], most)
+    order = laid.best_first(scores)
+    rows = _within(opened, laid, order[np.isfinite(scores[order])].tolist(), most)
     cards = reading.texts(laid.cards[rows].tolist())
     party = reading.index.aliases
     told = [
@@ -55,17 +57,17 @@ def found(
     return _corroborated_first(snippets, shares(laid, [row for row, _ in told], [one.voice for one in snippets]))
 
 
-def foreign(opened: Opened, owners: Iterable[int]) -> list[int | None]:
+def foreign(opened: Opened, owners: Iterable[int]) -> Iterator[int | None]:
     """The principal behind each owner; None for the reader's own."""
     of = opened.reading.index.aliases
     own = opened.reading.parties((opened.focus, opened.reader))
-    return [None if (voice := of.get(owner, owner)) in own else voice for owner in owners]
+    return (None if (voice := of.get(owner, owner)) in own else voice for owner in owners)
 
 
 def _within(opened: Opened, laid: Corpus, order: Sequence[int], most: int) -> list[int]:
     """The rows that are read, best first."""
-    turn = in_turn([1] * len(order), foreign(opened, laid.owners[order].tolist()), PART * most)
-    return [order[place] for place in sorted(turn[:most])]
+    lines = ((1, voice) for voice in foreign(opened, laid.owners[order].tolist()))
+    return [order[place] for place in sorted(islice(turns(lines, PART * most), most))]
 
 
 def _corroborated_first(found: list[Snippet], shared: Floats) -> list[Snippet]:

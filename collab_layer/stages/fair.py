@@ -9,27 +9,22 @@ else has anything to say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 PART = 0.5
 """Of the records that are read for a query, and of the tokens of a context: what one principal may take before all
 others have had their turn. Source: docs/evidence/govern.md."""
 
 
-def in_turn(costs: Sequence[int], voices: Sequence[int | None], part: float) -> list[int]:
-    """Places of the lines in the order to show.
+def turns(lines: Iterable[tuple[int, int | None]], part: float) -> Iterator[int]:
+    """Places of the lines in the order to show; lines are looked at only as far as places are asked for.
 
     Args:
-        costs: Tokens of each line, best first.
-        voices: Whose it is; None for what counts against nobody: the reader's own, and what several say.
+        lines: Best first: the tokens of each, and whose it is; None for what counts against nobody: the reader's own,
+            and what several say.
         part: Tokens that one principal may take before everybody else has had its turn; the first
             line of each is always within it.
     """
-    return list(turns(zip(costs, voices, strict=True), part))
-
-
-def turns(lines: Iterable[tuple[int, int | None]], part: float) -> Iterator[int]:
-    """The same places one by one, of lines as (cost, voice) that are looked at only as far as places are asked for."""
     beyond: list[int] = []
     taken = Counter[int]()
     for place, (cost, voice) in enumerate(lines):
@@ -42,4 +37,4 @@ def turns(lines: Iterable[tuple[int, int | None]], part: float) -> Iterator[int]
     yield from beyond
 
 
-__all__ = ["PART", "in_turn", "turns"]
+__all__ = ["PART", "turns"]

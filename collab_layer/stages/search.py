@@ -133,11 +133,11 @@ def _by_thread(corpus: Corpus, columns: Floats, weights: Floats, rows: Rows | Id
     """The member of each thread that stands for it, and the thread's score."""
     alone = weights @ _z(columns[:, rows])
     order = corpus.best_first(alone, rows)
-    _, first, member = np.unique(corpus.thread[rows][order], return_index=True, return_inverse=True)
-    pooled = np.full((len(columns), len(first)), -np.inf)
-    for column, values in zip(pooled, columns[:, rows][:, order], strict=True):
-        np.maximum.at(column, member, values)
-    return rows[order][first].astype(np.int64), weights @ _z(pooled)
+    order = order[np.argsort(corpus.thread[rows[order]], kind="stable")]  # the best of each thread comes first in it
+    standing = rows[order]
+    thread = corpus.thread[standing]
+    first = np.flatnonzero(np.concatenate([[True], thread[1:] != thread[:-1]]))
+    return standing[first].astype(np.int64), weights @ _z(np.maximum.reduceat(columns[:, standing], first, axis=1))
 
 
 def _z(columns: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collab_layer.stages.fair import in_turn
+from collab_layer.stages.fair import turns
 from collab_layer.stages.witnesses import COMPARED, Telling, first_to_read
 
 RIGHT, WRONG = "cleared the token cache", "gave the vendor owner rights"
@@ -45,7 +45,7 @@ def test_without_endings_or_records_there_is_nothing_to_put_first():
 @given(st.lists(st.tuples(st.integers(1, 40), st.none() | st.integers(1, 4)), max_size=40), st.integers(1, 200))
 def test_every_line_is_kept_and_one_principal_goes_over_its_part_only_behind_all_others(lines, part):
     costs, voices = [cost for cost, _ in lines], [voice for _, voice in lines]
-    order = in_turn(costs, voices, part)
+    order = list(turns(lines, part))
     assert sorted(order) == list(range(len(lines)))
     for who in {voice for voice in voices if voice is not None}:
         mine = [place for place in order if voices[place] == who]
@@ -57,5 +57,5 @@ def test_every_line_is_kept_and_one_principal_goes_over_its_part_only_behind_all
 
 
 def test_the_reader_itself_and_what_several_say_are_never_cut():
-    assert in_turn([10, 10, 10, 10], [None, None, 1, None], 5) == [0, 1, 2, 3]
-    assert in_turn([10, 10, 10, 10], [1, 1, 2, None], 15) == [0, 2, 3, 1]
+    assert list(turns([(10, None), (10, None), (10, 1), (10, None)], 5)) == [0, 1, 2, 3]
+    assert list(turns([(10, 1), (10, 1), (10, 2), (10, None)], 15)) == [0, 2, 3, 1]
