@@ -191,6 +191,8 @@ class Adjacency:
             versions, deltas = _apart((_PRESENT if as_of is None else _PAST).tuples(connection, given))
             base = self._kept(connection, tenant, versions)
             found.update((node, base.get(node) or _NOTHING_AROUND) for node in part)
+            if not deltas:
+                continue
             fresh = _as_packed([(dst, kind, weight, at) for rows in deltas.values() for kind, dst, weight, at in rows])
             bases = [found[node].packed for node in deltas]
             merged = _merge_each(bases, fresh, [len(rows) for rows in deltas.values()])
@@ -526,6 +528,8 @@ def together(parts: Sequence[Packed]) -> Packed:
 
 def _of_kinds(packed: Packed, kinds: Sequence[Kind]) -> Packed:
     kind = packed["kind"]
+    if len(packed) and (kind == kind[0]).all():  # as of most things: who holds it
+        kinds = [one for one in kinds if one == kind[0]]
     wanted = np.zeros(len(packed), np.bool_)
     for one in kinds:
         wanted |= (kind == one) & (packed["weight"] > 0) if one in _WEIGHED else kind == one

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, repeat
 from typing import Any
 
@@ -27,7 +28,7 @@ from collab_layer.graph.postings import Holding, Postings
 from collab_layer.graph.state import State, state
 from collab_layer.graph.tables import cards, entities, graves
 from collab_layer.types.entity import OWNER_KINDS, Entity
-from collab_layer.types.graph import Bools, Counts, Floats, Ids, Levels, Rows, Vectors, VectorView
+from collab_layer.types.graph import Bools, Counts, Floats, Ids, Levels, Rows, Vectors, VectorView, places_in
 from collab_layer.types.scope import Level
 from collab_layer.types.time import FOREVER
 
@@ -35,6 +36,8 @@ COLUMNS = ("id", "owner", "at", "valid_to", "length", "thread")
 _FETCH = 2_000
 _IDS = 10_000
 """Entities whose ids are not looked up again."""
+_LOOKED_UP = 256
+"""Cards whose rows are looked up one by one; more are, where they stand in order."""
 _C, _E = cards.c, entities.c
 _MET = (
     select(_E.id, _E.name, _E.kind, _E.display, _E.degree, _E.since, _E.named)
@@ -51,9 +54,12 @@ _CHANGED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CardColumns:
-    """Live and dead cards of a tenant, shape (c,) each; whether one has run out is for the reader to look at."""
+    """Live and dead cards of a tenant, shape (c,) each; whether one has run out is for the reader to look at.
+
+    What every reader asks of them is made once.
+    """
 
     id: Ids
     owner: Ids
@@ -63,6 +69,21 @@ class CardColumns:
     thread: Ids
     alive: Bools
     has_vector: Bools
+
+    @cached_property
+    def worded(self) -> Bools:
+        """Live ones that hold words."""
+        return self.alive & (self.length > 0)
+
+    @cached_property
+    def words(self) -> int:
+        """How many words those hold."""
+        return int(self.length[self.worded].sum())
+
+    @cached_property
+    def first_end(self) -> int:
+        """When the first of those runs out."""
+        return int(self.valid_to[self.worded].min(initial=FOREVER))
 
 
 class TenantIndex:
@@ -96,6 +117,7 @@ class TenantIndex:
         self._current = Growing(np.bool_)  # not dead: the row of a card that is there
         self._vectors = CentredVectors(self.dim)
         self._row: dict[int, int] = {}
+        self._by_id: tuple[Ids, Rows] | None = None  # the same, by id, for whoever looks up many
         self._now = 0
         self._next_end = FOREVER
         self._cards_of: dict[int, list[int]] = {}
@@ -118,7 +140,7 @@ class TenantIndex:
             self._now = self._now if now is None else now
             return
         with self.lock:
-            self._cards = None
+            self._cards = self._by_id = None
             if rev < self.rev or generation != self.generation or (now is not None and now < self._now):
                 self._clear()
             over = self._pass_time(now)
@@ -279,7 +301,17 @@ class TenantIndex:
 
     def rows_of_cards(self, ids: Ids) -> Rows:
         """The row of each live card, -1 for others."""
-        return np.fromiter(map(self._row.get, ids.tolist(), repeat(-1)), np.int32, len(ids))
+        if len(ids) <= _LOOKED_UP:
+            return np.fromiter(map(self._row.get, ids.tolist(), repeat(-1)), np.int32, len(ids))
+        if self._by_id is None:
+            rows = np.flatnonzero(self._current.view).astype(np.int32)
+            order = np.argsort(self._columns["id"].view[rows], kind="stable")  # quick: they mostly come in order
+            self._by_id = self._columns["id"].view[rows[order]], rows[order]
+        known, rows = self._by_id
+        at, there = places_in(known, ids)
+        out = np.full(len(ids), -1, np.int32)
+        out[there] = rows[at[there]]
+        return out
 
     def holding(self, connection: Connection, hashed: Sequence[int]) -> list[Holding]:
         """Per term the rows of cards that hold it, dead ones too, ascending; and how often."""
@@ -352,7 +384,7 @@ class TenantIndex:
 
     def levels(self, audience: Audience) -> Levels:
         """What a reader may use of each entity, shape (e,)."""
-        out = np.where(self._is_owner.view, np.int8(audience.default), np.int8(0)).astype(np.int8, copy=False)
+        out = self._is_owner.view.view(np.int8) * np.int8(audience.default)
         if audience.named:
             named = np.fromiter(audience.named, np.int64, len(audience.named))
             level = np.fromiter(audience.named.values(), np.int8, len(named))

@@ -104,7 +104,7 @@ class Postings:
 
     def _place(self, term: int, cards: Ids, tf: Ids) -> None:
         rows = self._row_of(cards)
-        order = np.argsort(rows)
+        order = np.argsort(rows, kind="stable")  # quick: they mostly come in order
         order = order[rows[order] >= 0]
         self._put(term, (rows[order], tf[order].astype(np.int16)))
 

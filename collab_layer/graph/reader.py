@@ -124,8 +124,11 @@ class Reading:
         """Records of others than the focus that the reader may quote and that hold at the moment read, shape (c,)."""
         if focus not in self._readable:
             cards = self.index.cards
-            held = cards.alive & (cards.length > 0) & (cards.owner != focus) & (cards.valid_to > self.now)
-            self._readable[focus] = held & (self.level_of[cards.owner] >= Level.RECORDS)
+            held = cards.worded & (self.level_of.take(cards.owner) >= Level.RECORDS)
+            held[list(self.index.rows_of_owner(focus))] = False
+            if cards.first_end <= self.now:
+                held &= cards.valid_to > self.now
+            self._readable[focus] = held
         return self._readable[focus]
 
     def degree(self, ids: Ids) -> Ids:
@@ -162,7 +165,7 @@ class Reading:
         met = self.index.owners_met()
         if self.index.aliases:
             return self.counted(np.flatnonzero(met)) or 1
-        return self._counted(self.level_of * met) or 1
+        return self._counted(self.level_of * met.view(np.int8)) or 1
 
 
 def neighborhood(
@@ -281,11 +284,11 @@ def corpus(
     if total == 0:
         return None
     held = reading.index.holding(reading.connection, _distinct_terms(hashed))
+    df = np.array([np.count_nonzero(readable.take(rows)) for rows, _ in held], np.float64)
+    idf = np.repeat(np.log1p(total / np.maximum(df, 1)), np.array([len(rows) for rows, _ in held], np.int64))
     holding = np.concatenate([np.zeros(0, np.int32), *(rows for rows, _ in held)])
-    stop = np.cumsum([len(rows) for rows, _ in held], dtype=np.int64)
-    df = _in_runs(readable.take(holding), stop).astype(np.float64)
-    idf = np.repeat(np.log1p(total / np.maximum(df, 1)), np.diff(stop, prepend=0))
-    weight = np.bincount(holding, idf, len(readable)).astype(np.float64, copy=False) * readable
+    weight = np.bincount(holding, idf, len(readable)).astype(np.float64, copy=False)
+    weight[~readable] = 0.0
     rows = _of_many(reading, weight, _best(weight, TERM_HITS))
     likeness = np.zeros(len(rows))
     if asked is not None:
@@ -296,11 +299,11 @@ def corpus(
     return Corpus(
         cards=cards.id[rows],
         owners=cards.owner[rows],
-        tf=np.stack([_counted(found, rows) for found in held], axis=1) if held else np.zeros((len(rows), 0)),
+        tf=_counted(held, rows),
         length=cards.length[rows].astype(np.float64),
         df=df,
         total=total,
-        mean_length=int((cards.length * readable).sum()) / total,
+        mean_length=(cards.words - int(cards.length[cards.worded & ~readable].sum())) / total,
         similarity=likeness,
         link_cosine=_link_cosine(reading, cards.id[rows], links),
         thread=np.where(thread > 0, thread, -rows - 1),
@@ -509,13 +512,13 @@ def _distinct_terms(hashed: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(hashed))
 
 
-def _counted(found: Holding, rows: Ids) -> Floats:
-    """How often each of some rows holds a term."""
-    out = np.zeros(len(rows))
-    if len(found[0]):
-        at = np.minimum(np.searchsorted(found[0], rows.astype(found[0].dtype)), len(found[0]) - 1)
-        hit = found[0][at] == rows
-        out[hit] = found[1][at[hit]]
+def _counted(held: Sequence[Holding], rows: Ids) -> Floats:
+    """How often each of some rows holds each term."""
+    out, wanted = np.zeros((len(rows), len(held))), rows.astype(np.int32)
+    for column, (found, often) in zip(out.T, held, strict=True):
+        if len(found):
+            at = found.searchsorted(wanted)
+            column[:] = often.take(at, mode="clip") * (found.take(at, mode="clip") == wanted)
     return out
 
 
@@ -529,8 +532,8 @@ def _best(weight: Floats | Vectors, count: int) -> Ids:
 def _of_many(reading: Reading, weight: Floats, best: Ids) -> Ids:
     """The best rows; where most of them are one principal's, a quarter of them is, as far as others have any."""
     owners = reading.index.cards.owner
-    _, counts = np.unique(reading.index.party(owners[best]), return_counts=True)
-    if len(best) < TERM_HITS or counts.max() * 2 <= TERM_HITS:
+    told = np.sort(reading.index.party(owners[best]))
+    if len(best) < TERM_HITS or not (told[TERM_HITS // 2 :] == told[: -(TERM_HITS // 2)]).any():
         return best
     every = np.flatnonzero(weight > 0)
     every = every[np.argsort(-weight[every], kind="stable")]

@@ -104,7 +104,7 @@ def _bounded(feature: FeatureLike, values: Floats, size: int) -> Floats:
         raise PluginError(feature.name, "the feature did not return numbers") from error
     if given.shape != (size,):
         raise PluginError(feature.name, f"the feature returned shape {given.shape}, expected ({size},)")
-    return np.clip(np.where(np.isnan(given), feature.low, given), feature.low, feature.high)
+    return np.minimum(np.fmax(given, feature.low), feature.high)  # of NaN and a number `fmax` takes the number
 
 
 def _exact(values: Floats) -> Floats:
