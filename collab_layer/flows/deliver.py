@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from collab_layer.errors import BackendError
+from collab_layer.errors import BackendError, CollabError
 from collab_layer.flows.injections import UNKNOWN
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.view import pseudonym
@@ -59,8 +60,7 @@ async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
                 more += await tools.in_thread(_forget, tools, tenant, name, gone)
             found, withheld = await tools.in_thread(_pending, tools, tenant, name)
             await tools.in_thread(_forget, tools, tenant, name, withheld)
-            updates = await tools.in_thread(_take, tools, tenant, name, found)
-            await _write(tools, tenant, name, backend, updates)
+            updates = await _write(tools, tenant, name, backend, found)
             ends = [micros(update.expires) for update in updates if update.expires is not None]
             tools.lapsing.sent(tenant, name, min(ends, default=FOREVER))
             for owner in dict.fromkeys(update.owner for update in updates):
@@ -74,15 +74,26 @@ async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
     return settled
 
 
-async def _write(tools: Tools, tenant: str, name: str, backend: Writes, updates: Sequence[Update]) -> None:
-    ids = [update.id for update in updates]
+async def _write(tools: Tools, tenant: str, name: str, backend: Writes, found: Sequence[Update]) -> Sequence[Update]:
+    """Take what was found and hand it to the store; what was handed."""
+    taking = asyncio.ensure_future(tools.in_thread(_take, tools, tenant, name, found))
     try:
+        updates = await asyncio.shield(taking)
         receipts = await backend.write(updates) if updates else []
     except BaseException:
-        await asyncio.shield(tools.in_thread(_let_go, tools, tenant, name, ids))
+        await asyncio.shield(_put_back(tools, tenant, name, taking))
         raise
     native = {receipt.key: receipt.native_id for receipt in receipts}
-    await tools.in_thread(_settle, tools, tenant, name, ids, native)
+    await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
+    return updates
+
+
+async def _put_back(tools: Tools, tenant: str, name: str, taking: asyncio.Future[list[Update]]) -> None:
+    """Let go of what was taken, or was just about to be."""
+    with suppress(CollabError):  # then the lease ends by itself
+        taken = [update.id for update in await taking]
+        if taken:
+            await tools.in_thread(_let_go, tools, tenant, name, taken)
 
 
 def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:

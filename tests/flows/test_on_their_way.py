@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
+
 import pytest
+from sqlalchemy import event, select
 
 from collab_layer.config import Settings
 from collab_layer.errors import BackendDownError
-from collab_layer.flows import deliver
+from collab_layer.flows import deliver, work
+from collab_layer.graph.tables import deliveries
+from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
 
@@ -89,3 +96,44 @@ def test_a_store_that_refuses_holds_nothing_up(layer):
     layer.drain()
     assert layer.receipt(receipt.id).status == "complete"
     assert not [text for text in store.texts() if TOLD in text]
+
+
+def test_a_delivery_that_is_stopped_as_it_takes_items_lets_go_of_them(tmp_path):
+    """The thread that takes them cannot be stopped; held, they could not be taken back until the lease ends."""
+    begun = asyncio.Event()
+
+    def held(tools):
+        with tools.store.database.write() as connection:  # after whoever writes just now
+            return list(connection.execute(select(deliveries.c.held)).scalars())
+
+    async def story():
+        async with await AsyncCollabLayer.open(str(tmp_path / "collab.db"), settings=Settings(worker=False)) as layer:
+            await layer.attach(InMemoryBackend("store"), deliver=True)
+            await layer.grant("user:a", "user:b", "records")
+            for who in ("user:a", "user:b"):
+                for number in range(6):
+                    await layer.observe(who, f"item:{number}", verb="liked")
+            await layer.observe("user:a", "item:dune", verb="loved", text=TOLD)
+            tools, loop = layer._core.tools, asyncio.get_running_loop()
+            while await work.step(tools, "default", ignore_due=True):
+                pass
+
+            def look(connection, cursor, statement, *rest):
+                if statement == "BEGIN IMMEDIATE":
+                    loop.call_soon_threadsafe(begun.set)
+
+            event.listen(tools.store.database.engine, "before_cursor_execute", look)
+            with closing(sqlite3.connect(tmp_path / "collab.db", isolation_level=None)) as holder:
+                holder.execute("BEGIN IMMEDIATE")
+                delivering = asyncio.create_task(deliver.deliver(tools, "default"))
+                await asyncio.wait_for(begun.wait(), 10)
+                delivering.cancel()
+                await asyncio.sleep(0)
+                holder.execute("ROLLBACK")
+            await asyncio.wait({delivering}, timeout=10)
+            assert delivering.cancelled()
+            return await tools.in_thread(held, tools)
+
+    found = asyncio.run(story())
+    assert found
+    assert not any(found)
