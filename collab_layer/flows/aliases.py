@@ -50,6 +50,7 @@ def _tie(tools: Tools, tenant: str, entity: Entity, principal: Entity) -> Alias:
     now = tools.now()
     with tools.store.database.write() as connection:
         names.share_with_erasure(connection, tenant)
+        names.lock(connection, tenant)  # who else ties waits: what is known of aliases stays so until the commit
         ids = names.resolve(connection, tenant, [entity, principal])
         if aliases.tie(connection, tenant, ids[entity], ids[principal], now):
             _changed(connection, tenant, "alias", ids[entity], ids[principal], now)
@@ -59,6 +60,7 @@ def _tie(tools: Tools, tenant: str, entity: Entity, principal: Entity) -> Alias:
 def _untie(tools: Tools, tenant: str, entity: Entity) -> None:
     with tools.store.database.write() as connection:
         names.share_with_erasure(connection, tenant)
+        names.lock(connection, tenant)
         id_ = names.find(connection, tenant, [str(entity)]).get(str(entity))
         root = None if id_ is None else aliases.of(connection, tenant).get(id_)
         if id_ is None or root is None or not aliases.untie(connection, tenant, id_):
