@@ -162,7 +162,7 @@ def _cases(
         minimum = policy.sharing(connection, tenant).min_contributors
         for past in pasts:
             others = _like(past, order, count[past.chosen])
-            if not others:
+            if not others or not index.named(past.owner):  # erased since the choices were read
                 continue
             entity = Entity.parse(index.names[past.owner])
             seen = tools.store.audience(connection, tenant, entity, past.owner, None, now)

@@ -7,6 +7,7 @@ import pytest
 
 from collab_layer.config import Settings
 from collab_layer.errors import NotPermittedError, UnknownIdError
+from collab_layer.flows import choices
 from collab_layer.stages.few import Weights
 from collab_layer.stages.rank import OWN, SHARED
 from collab_layer.sync import CollabLayer
@@ -189,3 +190,15 @@ def test_a_worker_leaves_alone_what_the_operator_chose(database_url, clock):
         tell(layer, clock)
         until(lambda: layer.rank("user:0", ["item:2"]).items[0].features["item_edges"] > 0)
         assert layer.rank("user:0", ["item:2"]).gate.state == "set"
+
+
+def test_owners_erased_since_their_choices_were_read_are_left_out(layer):
+    for owner in range(4):
+        for thing in range(8):
+            layer.observe(f"user:u{owner}", f"item:i{owner + thing}", verb="liked")
+    layer.drain()
+    tools, run = layer._layer._core.tools, layer._loop.run
+    found = run(choices.choices(tools, layer.tenant, 4))
+    before = len(run(choices.cases(tools, layer.tenant, found)))
+    layer.forget("user:u0")
+    assert len(run(choices.cases(tools, layer.tenant, found))) == before - 1
