@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Float,
     bindparam,
@@ -89,10 +88,19 @@ _ROWS = select(_E.src, _E.kind, _E.dst, _E.weight, _E.at).where(*_OUT, _E.valid_
 _DELTAS = (*_OUT, _E.folded == false())
 _CROWDED = select(_E.src).where(*_DELTAS).group_by(_E.src).having(func.count() >= bindparam("at_least"))
 """Counted from the index alone: most nodes have few deltas, and these need not be read."""
+_HAS_ENDED_OR_WILL_NOT = or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now"))
 _FOLDABLE = Lean(
     select(_E.src, _E.id, _E.dst, _E.kind, _E.weight, _E.at, _E.valid_to)
     .where(*_DELTAS, or_(one_of(_E.src, "always"), _E.src.in_(_CROWDED)))
-    .where(or_(_E.valid_to == FOREVER, _E.valid_to <= bindparam("now")))
+    .where(_HAS_ENDED_OR_WILL_NOT)
+)
+_MOST_CROWDED = Lean(
+    select(_E.src)
+    .where(_E.tenant == bindparam("tenant"), _E.folded == false(), _HAS_ENDED_OR_WILL_NOT)
+    .group_by(_E.src)
+    .having(func.count() >= bindparam("at_least"))
+    .order_by(func.count().desc(), _E.src)
+    .limit(bindparam("most"))
 )
 _FOLDED = Lean(update(edges).where(_E.tenant == bindparam("whose"), one_of(_E.id, "ids")).values(folded=true()))
 _WAITING = (
@@ -301,17 +309,8 @@ class Adjacency:
         self, connection: Connection, tenant: str, at_least: int, most: int = 200, *, now: int = 0
     ) -> list[int]:
         """Nodes with many deltas that `fold` would take in, most first."""
-        count = func.count()
-        return list(
-            connection.execute(
-                select(edges.c.src)
-                .where(edges.c.tenant == tenant, _foldable(now))
-                .group_by(edges.c.src)
-                .having(count >= at_least)
-                .order_by(count.desc(), edges.c.src)
-                .limit(most)
-            ).scalars()
-        )
+        given = {"tenant": tenant, "at_least": at_least, "most": most, "now": now}
+        return [node for (node,) in _MOST_CROWDED.tuples(connection, given)]
 
     def ended(self, connection: Connection, tenant: str, rows: Sequence[Any]) -> None:
         """Take rows that were given an end, or are gone, out of the packed arrays that hold them.
@@ -367,10 +366,6 @@ def _apart(rows: Iterable[Any]) -> tuple[dict[int, int], dict[int, list[tuple[An
         else:
             others.setdefault(node, []).append((kind, other, weight, at))
     return versions, others
-
-
-def _foldable(now: int) -> ColumnElement[bool]:
-    return (edges.c.folded == false()) & or_(edges.c.valid_to == FOREVER, edges.c.valid_to <= now)
 
 
 def _keep(connection: Connection, tenant: str, packed: Mapping[int, Packed]) -> list[int]:

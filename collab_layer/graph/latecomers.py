@@ -6,11 +6,15 @@ Out:  one moment per tenant, the earliest, until it was seen to.
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
+from collab_layer.graph.lean import Lean
 from collab_layer.graph.tables import settings
 
 _NAME = "names_known_late"
+_SINCE = Lean(
+    select(settings.c.value).where(settings.c.tenant == bindparam("tenant"), settings.c.name == bindparam("name"))
+)
 
 
 def note(connection: Connection, tenant: str, at: int) -> None:
@@ -23,10 +27,8 @@ def note(connection: Connection, tenant: str, at: int) -> None:
 
 def since(connection: Connection, tenant: str) -> int | None:
     """The earliest moment that was noted."""
-    found = connection.execute(
-        select(settings.c.value).where(settings.c.tenant == tenant, settings.c.name == _NAME)
-    ).scalar()
-    return None if found is None else int(found)
+    rows = _SINCE.tuples(connection, {"tenant": tenant, "name": _NAME})
+    return int(rows[0][0]) if rows else None
 
 
 def done(connection: Connection, tenant: str) -> None:

@@ -74,6 +74,7 @@ _SOME = exists().where(_W.tenant == tenants.c.tenant, _W.parked == false(), _FRE
 _DUE = Lean(select(tenants.c.tenant).where(_SOME).order_by(tenants.c.tenant))  # one look into the index for each
 _FREE_ONES = select(_W.entity).where(_WAITS, _FREE).limit(AT_ONCE * SHARES)
 _COUNT_FREE = Lean(select(func.count()).select_from(_FREE_ONES.subquery()))
+_BY_PARKED = Lean(select(_W.parked, func.count()).where(_W.tenant == bindparam("tenant")).group_by(_W.parked))
 _COUNT_DUE = Lean(select(func.count()).select_from(_FREE_ONES.where(_IS_DUE).subquery()))
 _OURS = (_W.tenant == bindparam("whose")) & one_of(_W.entity, "which")
 _TOKENS = Lean(select(_W.entity, _W.token).where(_OURS).order_by(_W.entity).with_for_update())
@@ -260,10 +261,7 @@ def due(connection: Connection) -> list[str]:
 
 def counts(connection: Connection, tenant: str) -> tuple[int, int]:
     """Entities waiting, and entities parked."""
-    rows = connection.execute(
-        select(work.c.parked, func.count()).where(work.c.tenant == tenant).group_by(work.c.parked)
-    )
-    found = {bool(parked): count for parked, count in rows}
+    found = {bool(parked): count for parked, count in _BY_PARKED.tuples(connection, {"tenant": tenant})}
     return found.get(False, 0), found.get(True, 0)
 
 
