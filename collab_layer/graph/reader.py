@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from collab_layer.governance.grants import Audience
 from collab_layer.graph.adjacency import Adjacency, Around, Kind, together, unpack
 from collab_layer.graph.cards import CardText, card_id, texts
-from collab_layer.graph.index import TenantIndex
+from collab_layer.graph.index import CardColumns, TenantIndex
 from collab_layer.graph.postings import Holding
 from collab_layer.types.graph import (
     Bools,
@@ -289,7 +289,7 @@ def corpus(
     holding = np.concatenate([np.zeros(0, np.int32), *(rows for rows, _ in held)])
     weight = np.bincount(holding, idf, len(readable)).astype(np.float64, copy=False)
     weight[~readable] = 0.0
-    rows = _of_many(reading, weight, _best(weight, TERM_HITS))
+    rows = _of_many(reading, weight, heaviest(cards, weight, TERM_HITS))
     likeness = np.zeros(len(rows))
     if asked is not None:
         rows, likeness = reading.index.nearest(asked, readable, VECTOR_HITS, rows)
@@ -522,22 +522,29 @@ def _counted(held: Sequence[Holding], rows: Ids) -> Floats:
     return out
 
 
-def _best(weight: Floats | Vectors, count: int) -> Ids:
+def heaviest(cards: CardColumns, weight: Floats, count: int) -> Ids:
+    """The rows of most weight above 0, ascending; of equal ones the newest, so that every machine takes the same."""
     positive = np.flatnonzero(weight > 0)
     if len(positive) <= count:
         return positive
-    return np.sort(positive[np.argpartition(-weight[positive], count)[:count]])
+    given = weight[positive]
+    least = np.partition(given, len(given) - count)[len(given) - count]
+    sure, even = positive[given > least], positive[given == least]
+    return np.sort(np.concatenate([sure, _heaviest_first(cards, weight, even)[: count - len(sure)]]))
+
+
+def _heaviest_first(cards: CardColumns, weight: Floats, rows: Ids) -> Ids:
+    return rows[np.lexsort((-cards.id[rows], -cards.at[rows], -weight[rows]))]
 
 
 def _of_many(reading: Reading, weight: Floats, best: Ids) -> Ids:
     """The best rows; where most of them are one principal's, a quarter of them is, as far as others have any."""
-    owners = reading.index.cards.owner
-    told = np.sort(reading.index.party(owners[best]))
+    cards = reading.index.cards
+    told = np.sort(reading.index.party(cards.owner[best]))
     if len(best) < TERM_HITS or not (told[TERM_HITS // 2 :] == told[: -(TERM_HITS // 2)]).any():
         return best
-    every = np.flatnonzero(weight > 0)
-    every = every[np.argsort(-weight[every], kind="stable")]
-    voices = reading.index.party(owners[every])
+    every = _heaviest_first(cards, weight, np.flatnonzero(weight > 0))
+    voices = reading.index.party(cards.owner[every])
     by_voice = np.argsort(voices, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(voices[by_voice]) != 0]))
     place = np.empty(len(every), np.int64)
