@@ -23,6 +23,7 @@ from collab_layer.graph.adjacency import PACKED, Kind
 from collab_layer.graph.cards import CardDraft
 from collab_layer.graph.ids import interaction_id
 from collab_layer.graph.names import ensure
+from collab_layer.graph.schema import teach_planner
 from collab_layer.graph.store import GraphStore
 from collab_layer.graph.tables import adjacency, edges, entities, interactions, tenants
 from collab_layer.stages.tokens import hashed, terms
@@ -79,8 +80,10 @@ def _indexed_afterwards(store: GraphStore, *filled: Table) -> Generator[None]:
             index.drop(connection)
     yield
     with store.database.write() as connection:
-        for index in indexes:
+        for index in sorted(indexes, key=lambda index: str(index.name)):
             index.create(connection)
+        if store.database.sqlite:
+            teach_planner(connection)
 
 
 def _load(connection: Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> None:
