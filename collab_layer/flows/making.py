@@ -13,8 +13,6 @@ from functools import partial
 from itertools import chain
 from math import log1p
 
-import numpy as np
-
 from collab_layer.flows import view
 from collab_layer.flows.found import foreign, found
 from collab_layer.flows.made import Made, Run
@@ -143,7 +141,7 @@ class Maker:
             yield from chain.from_iterable(self.facets(read()))
 
         # What was published before, and what a filter rewrites, may be of any length.
-        any_length = bool(self.tools.filters) or bool(np.any(self.reading.level_of == Level.FACETS))
+        any_length = bool(self.tools.filters) or self.reading.distilled() > 0
         return Run(made(), 0 if any_length else LEAST_FACET)
 
     def updates(self) -> list[Made]:

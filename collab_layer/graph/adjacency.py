@@ -228,12 +228,14 @@ class Adjacency:
         """The arrays of these versions; those that are not in memory are read."""
         found: dict[int, Around] = {}
         missing: list[int] = []
-        for node, version in versions.items():
-            kept = self._cache.get((tenant, node))
-            if kept is not None and kept[0] == version:
-                found[node] = kept[1]
-            else:
-                missing.append(node)
+        with self._lock:
+            for node, version in versions.items():
+                kept = self._cache.get((tenant, node))
+                if kept is not None and kept[0] == version:
+                    found[node] = kept[1]
+                    self._cache.move_to_end((tenant, node))  # what many hold is read by nearly everybody
+                else:
+                    missing.append(node)
         if missing:
             for node, blob in _PACKS.tuples(connection, {"tenant": tenant, "nodes": missing}):
                 found[node] = Around(np.frombuffer(blob, PACKED))

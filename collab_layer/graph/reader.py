@@ -85,9 +85,12 @@ class Reading:
             return len(quoted) + (len(hidden) if len(hidden) >= self.minimum else 0)
         return self._counted(levels)
 
-    def _counted(self, levels: Levels) -> int:
-        distilled = int(np.count_nonzero(levels == Level.FACETS))
-        return int(np.count_nonzero(levels >= Level.RECORDS)) + (distilled if distilled >= self.minimum else 0)
+    def _counted(self, levels: Levels, others: int = 0) -> int:
+        """Of these levels, and so many others of the audience's."""
+        default = self.audience.default
+        distilled = int(np.count_nonzero(levels == Level.FACETS)) + others * (default == Level.FACETS)
+        quoted = int(np.count_nonzero(levels >= Level.RECORDS)) + others * (default >= Level.RECORDS)
+        return quoted + (distilled if distilled >= self.minimum else 0)
 
     def counted_runs(self, levels: Levels, ids: Ids | Rows, stop: Ids) -> Floats:
         """The same for several things at once, whose holders stand one after another, each up to its `stop`."""
@@ -138,9 +141,19 @@ class Reading:
         held = self.edges(ids.tolist())
         return np.array([len(held[id_].rows(Kind.INTERACTED, Kind.MENTIONS)) for id_ in ids.tolist()], np.int64)
 
+    def _own_level(self) -> Ids:
+        """Whoever's level is its own; all others have the audience's, so that they need not be looked at."""
+        ids = np.array([*{*self.audience.named, self.audience.reader}], np.int64)
+        return ids[(ids >= 0) & (ids < len(self.level_of))]
+
+    def distilled(self) -> int:
+        """How many share only facets."""
+        looked_at = self.level_of if self.audience.default == Level.FACETS else self.level_of[self._own_level()]
+        return int(np.count_nonzero(looked_at == Level.FACETS))
+
     def distils(self) -> bool:
         """Whether what is told counts owners that share only facets, so that no exact number may be told."""
-        return int(np.count_nonzero(self.level_of == Level.FACETS)) >= self.minimum
+        return self.distilled() >= self.minimum
 
     def memory_of(self, ids: Ids) -> VectorView:
         """The mean memory of each entity; of an owner only if it shares records: a likeness tells of its words."""
@@ -165,7 +178,9 @@ class Reading:
         met = self.index.owners_met()
         if self.index.aliases:
             return self.counted(np.flatnonzero(met)) or 1
-        return self._counted(self.level_of * met.view(np.int8)) or 1
+        own = self._own_level()
+        own = own[met[own]]
+        return self._counted(self.level_of[own], int(np.count_nonzero(met)) - len(own)) or 1
 
 
 def neighborhood(

@@ -96,6 +96,11 @@ def test_owners_that_count_are_those_that_were_met_and_may_be_seen(reading):
         assert reading.owners_visible() == (reading.counted(met) or 1)
 
 
+@given(readings)
+def test_those_that_share_only_facets_are_counted(reading):
+    assert reading.distilled() == np.count_nonzero(reading.level_of == Level.FACETS)
+
+
 @given(st.lists(st.lists(st.integers(0, 50), max_size=20), min_size=1, max_size=3))
 def test_a_union_is_what_numpy_calls_unique(parts):
     arrays = [np.array(part, np.int64) for part in parts]
