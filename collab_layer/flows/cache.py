@@ -6,6 +6,7 @@ Out:  an answer that still holds, or nothing: it is compared with the database a
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,30 +32,51 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
+    tenant: str
     stamp: Stamp
     until: int
     memory: CollabMemory
 
 
 class Cache:
-    """One process's answers; the one unused longest goes first."""
+    """One process's answers; the one unused longest goes first.
+
+    None outlives the state of the tenant that it was made in: it could be used no more, and may hold what was erased.
+    """
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._states: dict[str, tuple[int, int]] = {}
+        self._lock = threading.Lock()
 
     def get(self, key: Key, opened: Opened, now: int) -> CollabMemory | None:
         """The answer, if nothing that it rests on has changed."""
-        entry = self._entries.get(key)
-        if entry is None or now >= entry.until:
-            return None
-        self._entries.move_to_end(key)
+        with self._lock:
+            self._let_go(opened)
+            entry = self._entries.get(key)
+            if entry is None or now >= entry.until:
+                return None
+            self._entries.move_to_end(key)
         return entry.memory if entry.stamp == stamp(opened, [node for node, _ in entry.stamp.nodes]) else None
 
     def put(self, key: Key, opened: Opened, nodes: Sequence[int], until: int, memory: CollabMemory) -> None:
         """Keep an answer until `until`, microseconds, at the latest."""
-        self._entries[key] = _Entry(stamp(opened, nodes), until, memory)
-        while len(self._entries) > ENTRIES:
-            self._entries.popitem(last=False)
+        entry = _Entry(opened.reading.tenant, stamp(opened, nodes), until, memory)
+        with self._lock:
+            self._entries[key] = entry
+            while len(self._entries) > ENTRIES:
+                self._entries.popitem(last=False)
+
+    def _let_go(self, opened: Opened) -> None:
+        """Drop the tenant's answers of any other state than the one that is read."""
+        tenant, index = opened.reading.tenant, opened.reading.index
+        state = index.rev, index.generation
+        if self._states.get(tenant) == state:
+            return
+        self._states[tenant] = state
+        for key, entry in list(self._entries.items()):
+            if entry.tenant == tenant and (entry.stamp.rev, entry.stamp.generation) != state:
+                self._entries.pop(key, None)
 
 
 def stamp(opened: Opened, nodes: Sequence[int]) -> Stamp:

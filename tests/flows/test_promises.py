@@ -263,6 +263,18 @@ def test_forgetting_drops_every_descendant_at_once(layer):
         layer.explain(lesson.id)
 
 
+def test_no_answer_of_before_an_erasure_stays_in_memory(layer):
+    _say(layer)
+    layer.grant("agent:a", "agent:b", "records")
+    layer.drain()
+    assert layer.context("agent:b", "go modules conflict").facets
+    answers = layer._layer._core.cache._entries
+    assert any("golang" in facet.text for entry in answers.values() for facet in entry.memory.facets)
+    layer.forget("agent:a")
+    layer.context("agent:b", "something else")
+    assert [entry.memory.query for entry in answers.values()] == ["something else"]
+
+
 def test_a_forgotten_entity_leaves_no_trace_in_any_answer(layer):
     _say(layer)
     layer.grant("agent:a", "agent:b", "records")
