@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+)
 
 from collab_layer.types.answer import Answer
 from collab_layer.types.changed import Changed
@@ -44,6 +53,17 @@ Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, patt
 """Text with something in it."""
 
 
+def _number(value: object) -> object:
+    """Refuse what would only be read as a number: `true`, or `"5"`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("it must be a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
+
+
 class Asked(BaseModel):
     """A request."""
 
@@ -62,14 +82,14 @@ class ContextRequest(Reading):
 
     query: Words | None = Field(default=None, description="What it is about, in words.")
     links: tuple[Name, ...] = Field(default=(), max_length=MAX_LINKS, description="Entities it is about.")
-    budget_tokens: int = Field(default=800, ge=60, le=32_000, description="The most tokens of the text.")
+    budget_tokens: Whole = Field(default=800, ge=60, le=32_000, description="The most tokens of the text.")
 
 
 class NeighborsRequest(Reading):
     """Who is worth reading for an entity?"""
 
     query: Words | None = Field(default=None, description="What it is about, in words.")
-    k: int = Field(default=16, ge=1, le=1_000, description="How many at most.")
+    k: Whole = Field(default=16, ge=1, le=1_000, description="How many at most.")
 
 
 class RankRequest(Reading):
@@ -91,8 +111,8 @@ class ExplainRequest(Asked):
     id: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
         description="Of a facet, lesson, update or interaction."
     )
-    depth: int = Field(default=8, ge=1, le=MAX_DEPTH, description="Generations at most.")
-    width: int = Field(default=50, ge=1, le=MAX_WIDTH, description="Sources of one item at most.")
+    depth: Whole = Field(default=8, ge=1, le=MAX_DEPTH, description="Generations at most.")
+    width: Whole = Field(default=50, ge=1, le=MAX_WIDTH, description="Sources of one item at most.")
 
 
 class PublishRequest(Asked):
@@ -116,14 +136,14 @@ class ChangesRequest(Asked):
 
     since: UtcTime = Field(description="Changes after this: an ISO 8601 time with a zone.")
     until: UtcTime | None = Field(default=None, description="Changes up to this; now if left out.")
-    limit: int = Field(default=200, ge=1, le=MAX_BATCH, description="The newest so many.")
+    limit: Whole = Field(default=200, ge=1, le=MAX_BATCH, description="The newest so many.")
 
 
 class InjectionsRequest(Asked):
     """What was the token's entity told of others?"""
 
     since: UtcTime | None = Field(default=None, description="Leaves older ones out.")
-    limit: int = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
+    limit: Whole = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
 
 
 class ReceiptRequest(Asked):
@@ -135,7 +155,7 @@ class ReceiptRequest(Asked):
 class ReceiptsRequest(Asked):
     """Receipts about the token's entity and its grants."""
 
-    limit: int = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
+    limit: Whole = Field(default=100, ge=1, le=MAX_BATCH, description="The newest so many.")
 
 
 class GrantsRequest(Asked):
@@ -157,7 +177,7 @@ class Observation(Asked):
     key: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00]+$")] | None = Field(
         default=None, description="Idempotency key: the same key of the same actor is stored once."
     )
-    weight: float = Field(default=1.0, ge=0, le=1_000, allow_inf_nan=False, description="How strong it was.")
+    weight: Real = Field(default=1.0, ge=0, le=1_000, allow_inf_nan=False, description="How strong it was.")
     replaces: Annotated[str, StringConstraints(min_length=1, max_length=32, pattern=r"^[^\x00]+$")] | None = Field(
         default=None, description="Id of an earlier interaction of the actor whose statement holds no longer."
     )
