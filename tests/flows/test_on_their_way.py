@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import select
 
 from collab_layer.config import Settings
 from collab_layer.errors import BackendDownError
@@ -16,6 +14,8 @@ from collab_layer.graph.tables import deliveries
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
+
+from .cut_off import cut_off_as_it_writes
 
 TOLD = "Dune is the best desert book I have read"
 
@@ -100,7 +100,6 @@ def test_a_store_that_refuses_holds_nothing_up(layer):
 
 def test_a_delivery_that_is_stopped_as_it_takes_items_lets_go_of_them(tmp_path):
     """The thread that takes them cannot be stopped; held, they could not be taken back until the lease ends."""
-    begun = asyncio.Event()
 
     def held(tools):
         with tools.store.database.write() as connection:  # after whoever writes just now
@@ -114,24 +113,11 @@ def test_a_delivery_that_is_stopped_as_it_takes_items_lets_go_of_them(tmp_path):
                 for number in range(6):
                     await layer.observe(who, f"item:{number}", verb="liked")
             await layer.observe("user:a", "item:dune", verb="loved", text=TOLD)
-            tools, loop = layer._core.tools, asyncio.get_running_loop()
+            tools = layer._core.tools
             while await work.step(tools, "default", ignore_due=True):
                 pass
 
-            def look(connection, cursor, statement, *rest):
-                if statement == "BEGIN IMMEDIATE":
-                    loop.call_soon_threadsafe(begun.set)
-
-            event.listen(tools.store.database.engine, "before_cursor_execute", look)
-            with closing(sqlite3.connect(tmp_path / "collab.db", isolation_level=None)) as holder:
-                holder.execute("BEGIN IMMEDIATE")
-                delivering = asyncio.create_task(deliver.deliver(tools, "default"))
-                await asyncio.wait_for(begun.wait(), 10)
-                delivering.cancel()
-                await asyncio.sleep(0)
-                holder.execute("ROLLBACK")
-            await asyncio.wait({delivering}, timeout=10)
-            assert delivering.cancelled()
+            await cut_off_as_it_writes(tools, tmp_path / "collab.db", deliver.deliver(tools, "default"))
             return await tools.in_thread(held, tools)
 
     found = asyncio.run(story())

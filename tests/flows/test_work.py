@@ -1,17 +1,16 @@
 """Closing, outages and two wordings: what the worker leaves behind."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 
 import pytest
-from sqlalchemy import event
 
 from collab_layer.config import Settings
 from collab_layer.flows import work
 from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.memory import InMemoryBackend
+
+from .cut_off import cut_off_as_it_writes
 
 ALONE = Settings(worker=False)
 
@@ -58,27 +57,12 @@ def test_a_drain_broken_off_by_closing_leaves_the_work_to_the_next_at_once(datab
 
 def test_a_worker_stopped_while_it_takes_work_on_leaves_it_to_the_next_at_once(tmp_path):
     """The thread that takes it cannot be stopped, and does so after its worker has gone."""
-    begun = asyncio.Event()
 
     async def story():
         async with await AsyncCollabLayer.open(str(tmp_path / "collab.db"), settings=ALONE) as layer:
             await layer.observe("user:a", text="something to embed")
-            loop, engine = asyncio.get_running_loop(), layer._core.tools.store.database.engine
-
-            def look(connection, cursor, statement, *rest):
-                if statement == "BEGIN IMMEDIATE":
-                    loop.call_soon_threadsafe(begun.set)
-
-            event.listen(engine, "before_cursor_execute", look)
-            with closing(sqlite3.connect(tmp_path / "collab.db", isolation_level=None)) as holder:
-                holder.execute("BEGIN IMMEDIATE")
-                stepping = asyncio.create_task(work.step(layer._core.tools, "default"))
-                await asyncio.wait_for(begun.wait(), 10)
-                stepping.cancel()
-                await asyncio.sleep(0)
-                holder.execute("ROLLBACK")
-            await asyncio.wait({stepping}, timeout=10)
-            assert stepping.cancelled()
+            tools = layer._core.tools
+            await cut_off_as_it_writes(tools, tmp_path / "collab.db", work.step(tools, "default"))
             return await asyncio.wait_for(layer.drain(), 20)
 
     assert asyncio.run(story()) == 1
