@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from collab_layer_mem0.hnsw import blank_unused
+
 Said = Callable[[str, str | None, str | None], bool]
 """Whether a message is somebody's, by its scope, its role and the speaker's name."""
 _SCOPE = ("agent_id", "run_id", "user_id")
@@ -71,12 +73,13 @@ def scrub_said(db: Any, said: Said) -> list[str]:
 
 
 def scrub_chroma(folder: Path, ids: Sequence[str]) -> None:
-    """Remove the words from Chroma's queue of operations, and deleted rows from its pages.
+    """Remove the words from Chroma's queue of operations, from its pages and from what its index never wrote.
 
     The queue keeps the deletions, so that an index that is built from it lacks the memories too.
     """
     for file in folder.glob("chroma.sqlite3"):
         _write_anew(file, _QUEUED)
+        blank_unused(folder)
 
 
 def scrub_qdrant(folder: Path, ids: Sequence[str]) -> None:

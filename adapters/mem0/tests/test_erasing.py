@@ -71,7 +71,7 @@ def test_forgetting_an_owner_at_the_source_leaves_no_byte_in_any_file(told, stor
 def test_a_plain_deletion_leaves_words_behind_so_that_the_test_above_shows_something(told, store, tmp_path):
     for one in told.get_all(filters={"user_id": "ann"})["results"]:
         told.delete(one["id"])
-    assert {"history.db"} | KEEPS[store] == set(residue(tmp_path))
+    assert {"history.db"} | KEEPS[store] <= set(residue(tmp_path))  # and where Chroma saves what it never wrote
 
 
 def test_what_is_delivered_is_in_no_row_of_the_history_then_or_later(bare):
