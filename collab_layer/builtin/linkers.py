@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from collab_layer.plugins.specs import LinkerSpec, LinkRequest
+from collab_layer.plugins.specs import LinkRequest
 from collab_layer.stages import link
 from collab_layer.stages.tokens import fold
 from collab_layer.types.entity import Entity
@@ -28,10 +28,4 @@ def link_topics(requests: Sequence[LinkRequest], names: Mapping[str, Entity], /)
     return [list(dict.fromkeys(names.get(fold(surface), entity) for entity, surface in named)) for named in found]
 
 
-NAMES = LinkerSpec("names", "display names and ids that are known, the longest match first", link_names)
-TOPICS = LinkerSpec("topics", "quoted titles, identifiers, proper names and content words of the text", link_topics)
-
-LINKERS = (NAMES, TOPICS)
-"""Both, in the order in which they run."""
-
-__all__ = ["LINKERS", "NAMES", "TOPICS", "link_names", "link_topics"]
+__all__ = ["link_names", "link_topics"]

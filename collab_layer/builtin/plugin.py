@@ -1,20 +1,21 @@
 """Our own parts, registered through the same hooks as anybody else's.
 
 In:   nothing.
-Out:  descriptions; numpy, the model client and the runner's threads load when a part is first used.
+Out:  descriptions; pydantic, numpy and a model's client load when a part is first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from collab_layer.errors import ModelSetupError
 from collab_layer.plugins.hookspecs import hookimpl
-from collab_layer.plugins.specs import DomainSpec, EmbedderSpec, LinkerSpec, ModelSpec, RunnerSpec
+from collab_layer.plugins.specs import DomainSpec, EmbedderSpec, LinkerSpec, LinkRequest, ModelSpec, RunnerSpec
 
 if TYPE_CHECKING:
     from collab_layer.ports.models import Embedder, LanguageModel, ModelOptions
+    from collab_layer.types.entity import Entity
 
 
 @hookimpl
@@ -42,10 +43,11 @@ def collab_register_domains() -> Iterable[DomainSpec]:
 
 @hookimpl
 def collab_register_linkers() -> Iterable[LinkerSpec]:
-    """What texts refer to."""
-    from collab_layer.builtin.linkers import LINKERS
-
-    return LINKERS
+    """What texts refer to, in the order in which they run."""
+    return [
+        LinkerSpec("names", "display names and ids that are known, the longest match first", _names),
+        LinkerSpec("topics", "quoted titles, identifiers, proper names and content words of the text", _topics),
+    ]
 
 
 @hookimpl
@@ -60,6 +62,18 @@ def collab_register_runners() -> Iterable[RunnerSpec]:
             "ray", "processes on Ray, here or on other machines", ray_runner.run, elsewhere=True, bulk=ray_runner.bulk
         ),
     ]
+
+
+def _names(requests: Sequence[LinkRequest], names: Mapping[str, Entity], /) -> list[list[Entity]]:
+    from collab_layer.builtin.linkers import link_names
+
+    return link_names(requests, names)
+
+
+def _topics(requests: Sequence[LinkRequest], names: Mapping[str, Entity], /) -> list[list[Entity]]:
+    from collab_layer.builtin.linkers import link_topics
+
+    return link_topics(requests, names)
 
 
 def _hashing() -> Embedder:

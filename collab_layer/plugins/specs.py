@@ -7,11 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from collab_layer.ports.backend import Can, MemoryBackend
-from collab_layer.ports.models import Embedder, LanguageModel, ModelOptions
-from collab_layer.types.entity import Entity
-
 if TYPE_CHECKING:
+    from collab_layer.ports.backend import Can, MemoryBackend
+    from collab_layer.ports.models import Embedder, LanguageModel, ModelOptions
+    from collab_layer.types.entity import Entity
     from collab_layer.types.graph import Floats, Neighborhood
 
 

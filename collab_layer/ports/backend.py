@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from collab_layer.errors import PluginError, UnsupportedError
-from collab_layer.ports.models import Embedder
-from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
-from collab_layer.types.health import PartHealth
-from collab_layer.types.update import Receipt, Update
+
+if TYPE_CHECKING:
+    from collab_layer.ports.models import Embedder
+    from collab_layer.types.entity import Entity, MemoryRecord, MemoryRef
+    from collab_layer.types.health import PartHealth
+    from collab_layer.types.update import Receipt, Update
 
 
 class Can(StrEnum):

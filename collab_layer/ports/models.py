@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel
-
-from collab_layer.types.asking import Prompt, Usage
-
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from collab_layer.types.asking import Prompt, Usage
     from collab_layer.types.graph import Vectors
 
-Reply = TypeVar("Reply", bound=BaseModel)
+Reply = TypeVar("Reply", bound="BaseModel")
 
 
 @runtime_checkable

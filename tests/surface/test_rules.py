@@ -64,7 +64,7 @@ def collab(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 def filled(collab: Cli) -> Cli:
     """Ten readers who share their records; the n-th read the first books up to its own number."""
     batch = [
-        Interaction(actor=f"user:u{user}", target=f"book:b{book}", verb="read")
+        Interaction(actor=f"user:u{user}", target=f"book:quux{book}", verb="read")
         for user in range(10)
         for book in range(user % 5 + 2)
     ]
@@ -97,7 +97,7 @@ def test_rules_are_generated_listed_compared_used_and_taken_back(filled: Cli, se
     sent = json.dumps(request)
     assert "co_interaction_count" in sent
     assert "user:" not in sent
-    assert "b0" not in sent
+    assert "quux" not in sent
 
     listed = filled.json("list")
     [stored] = listed["stored"]

@@ -15,10 +15,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from collab_layer.errors import InputError
-from collab_layer.types.entity import Entity
+
+if TYPE_CHECKING:
+    from collab_layer.types.entity import Entity
 
 Json = dict[str, Any]
 Kind = Literal["stdio", "http"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +32,9 @@ from collab_layer.surface.cli import (
 )
 from collab_layer.surface.cli.session import Session
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 def run() -> None:
     """Run the command line of this process."""
@@ -40,8 +43,6 @@ def run() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run one command; its exit status."""
-    from pydantic import ValidationError  # plugins bring it in anyway
-
     from collab_layer.plugins.manager import load
 
     app = build()
@@ -50,12 +51,12 @@ def main(arguments: Sequence[str]) -> int:
         app(args=list(arguments), prog_name="collab")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 1
-    except ValidationError as error:
-        return _fail(_first(error.errors()), 2)
     except InputError as error:
         return _fail(str(error), 2)
     except CollabError as error:
         return _fail(str(error), 1)
+    except _invalid() as error:
+        return _fail(_first(error.errors()), 2)
     return 0
 
 
@@ -88,6 +89,13 @@ def _globals(
 ) -> None:
     """Which layer, and as whom."""
     context.obj = Session(url=url, tenant=tenant, principal=principal, purpose=purpose)
+
+
+def _invalid() -> type[ValidationError]:
+    """What pydantic raises, imported when something was raised and not for `--help`."""
+    from pydantic import ValidationError
+
+    return ValidationError
 
 
 def _first(errors: Sequence[Any]) -> str:
