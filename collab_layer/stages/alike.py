@@ -15,7 +15,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from collab_layer.stages.tokens import by_chunk, lower, normal, stem
+from collab_layer.stages.tokens import by_chunk, letters, lower, normal, stem
 
 ALIKE = 0.9
 """Share of neighbouring pairs of words that two orders of the same words must have in common."""
@@ -48,9 +48,18 @@ def words(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=1 << 16)
 def _of_chunk(chunk: str) -> tuple[str, ...]:
     """Words of a run without a space, "A" among them."""
-    low = ((token, lower(token)) for token in _TOKEN.findall(chunk))
-    said = (word for token, word in low if word not in _FILLER or token == "A")
-    return tuple(stem(word) if word[0].isalpha() else word for word in said)
+    only = letters(chunk)
+    if only:
+        return (found,) if (found := _of_token(only)) else ()
+    return tuple(word for token in _TOKEN.findall(chunk) if (word := _of_token(token)))
+
+
+def _of_token(token: str) -> str:
+    """Its normal form; empty if it says nothing."""
+    word = lower(token)
+    if word in _FILLER and token != "A":
+        return ""
+    return stem(word) if word[0].isalpha() else word
 
 
 def alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

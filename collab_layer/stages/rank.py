@@ -14,7 +14,7 @@ import numpy as np
 
 from collab_layer.errors import InputError
 from collab_layer.stages.company import co_holders, countable, distinct
-from collab_layer.stages.products import products
+from collab_layer.stages.products import on_grid, products
 from collab_layer.types.graph import Bools, Candidates, Floats, Vectors, VectorView
 
 OWN = ("own_centroid", "own_top3", "own_recent")
@@ -186,7 +186,7 @@ def _own(candidates: Candidates) -> dict[str, Floats]:
     if not known.any() or not has.any():
         return {name: np.zeros(len(candidates.ids)) for name in OWN}
     own, ids = own[has], candidates.own.ids[has]
-    cosine = products(vectors, own).astype(np.float64)
+    cosine = products(on_grid(vectors), on_grid(own))
     itself = candidates.ids[:, None] == ids[None, :]
     recent = 0.5 ** (np.flatnonzero(has) / RECENT_HALF_LIFE)
     columns = (
@@ -214,8 +214,9 @@ def _like_mean(cosine: Floats, itself: Bools, own: Vectors, weight: Floats) -> F
     things = own.astype(np.float64)
     whole = weight @ things
     less = 2.0 * weight * (things @ whole) - weight**2 * np.einsum("md,md->m", things, things)
-    length = np.sqrt(np.maximum(whole @ whole - itself @ less, 0.0))
-    total = np.where(itself, 0.0, cosine) @ weight
+    # Not `@`: BLAS rounds a candidate differently depending on which candidates stand beside it.
+    length = np.sqrt(np.maximum(whole @ whole - np.einsum("cm,m->c", itself, less), 0.0))
+    total = np.einsum("cm,m->c", np.where(itself, 0.0, cosine), weight)
     return np.clip(np.where(length > 1e-6, total / np.maximum(length, 1e-6), 0.0), -1.0, 1.0)
 
 

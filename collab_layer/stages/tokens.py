@@ -43,6 +43,7 @@ _STOPS = ".!?…\n"
 """Without one of these a text is one sentence."""
 _RUN = re.compile(r"\S+")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|mr|mrs|ms|dr|т\.е|т\.д|т\.п|г|ул|им|см|рис|др|[a-zа-я])\.$", re.I)
+_ENDS = ".,;:!"
 _SMALL_NUMBER = re.compile(r"v?\d{1,2}")
 
 _ENGLISH = """
@@ -128,9 +129,19 @@ def _kept_if_short(of: Callable[[str], tuple[str, ...]], chunk: str) -> tuple[st
     return of(chunk) if len(chunk) <= _MAX_TOKEN else inspect.unwrap(of)(chunk)
 
 
+def letters(chunk: str) -> str:
+    """The word of a run that is one word of letters, with or without an end of a clause; empty for any other run."""
+    word = chunk.rstrip(_ENDS)
+    return word if word.isalpha() else ""
+
+
 @lru_cache(maxsize=1 << 16)
 def _of_chunk(chunk: str) -> tuple[str, ...]:
     """Terms of a run without a space: none reaches over one, and most runs come again and again."""
+    word = letters(chunk)
+    if word.islower() or word.istitle():  # nothing to take apart, as in most runs
+        low = lower(word[:_MAX_TOKEN])
+        return () if low in STOP else (stem(low),)
     return tuple(chain.from_iterable(map(_of_token, WORD.findall(chunk))))
 
 
@@ -237,6 +248,7 @@ __all__ = [
     "fold",
     "fold_word",
     "hashed",
+    "letters",
     "lower",
     "normal",
     "says",
