@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +18,7 @@ from typing import Self
 
 from collab_layer import roles
 from collab_layer.config import Settings
-from collab_layer.errors import InputError, InvalidRuleError
+from collab_layer.errors import CollabError, InputError, InvalidRuleError
 from collab_layer.flows import share, tokens, work
 from collab_layer.flows.injections import InjectionLog
 from collab_layer.flows.keys import KeyFile
@@ -162,8 +162,10 @@ async def _compose(
     used = await loop.run_in_executor(threads, plugins.embedder, named) if embedder is None else embedder
     book = _rule_book(plugins, settings)
     asked = await loop.run_in_executor(threads, roles.open_models, plugins, settings, models)
-    store = await loop.run_in_executor(
-        threads, lambda: GraphStore.open(url, embedder=used.id, dim=used.dim, durable=settings.durable)
+    store = await _opened(
+        loop.run_in_executor(
+            threads, lambda: GraphStore.open(url, embedder=used.id, dim=used.dim, durable=settings.durable)
+        )
     )
     tools = Tools(
         store=store,
@@ -189,6 +191,16 @@ async def _compose(
         lease=round(settings.lease_s * SECOND),
     )
     return Core(tools, plugins, settings, own_embedder=own)
+
+
+async def _opened(opening: asyncio.Future[GraphStore]) -> GraphStore:
+    """The store; if who opens it is cancelled meanwhile it is closed again, since a thread cannot be stopped."""
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        with suppress(CollabError):
+            (await opening).close()
+        raise
 
 
 async def _close(core: Core) -> None:

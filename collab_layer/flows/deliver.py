@@ -6,13 +6,12 @@ alone; retracted when the item was erased or expired. Never calls `spread`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from collab_layer.errors import BackendError, CollabError
+from collab_layer.errors import BackendError
 from collab_layer.flows.injections import UNKNOWN
 from collab_layer.flows.tools import Tools
 from collab_layer.flows.view import pseudonym
@@ -76,24 +75,12 @@ async def deliver(tools: Tools, tenant: str, *, whole: bool = False) -> int:
 
 async def _write(tools: Tools, tenant: str, name: str, backend: Writes, found: Sequence[Update]) -> Sequence[Update]:
     """Take what was found and hand it to the store; what was handed."""
-    taking = asyncio.ensure_future(tools.in_thread(_take, tools, tenant, name, found))
-    try:
-        updates = await asyncio.shield(taking)
+    take, let_go = partial(_take, tools, tenant, name, found), partial(_let_go, tools, tenant, name)
+    async with tools.taking(take, let_go) as updates:
         receipts = await backend.write(updates) if updates else []
-    except BaseException:
-        await asyncio.shield(_put_back(tools, tenant, name, taking))
-        raise
     native = {receipt.key: receipt.native_id for receipt in receipts}
     await tools.in_thread(_settle, tools, tenant, name, [update.id for update in updates], native)
     return updates
-
-
-async def _put_back(tools: Tools, tenant: str, name: str, taking: asyncio.Future[list[Update]]) -> None:
-    """Let go of what was taken, or was just about to be."""
-    with suppress(CollabError):  # then the lease ends by itself
-        taken = [update.id for update in await taking]
-        if taken:
-            await tools.in_thread(_let_go, tools, tenant, name, taken)
 
 
 def _retracting(tools: Tools, tenant: str, backend: str) -> list[str]:
@@ -149,11 +136,13 @@ def _take(tools: Tools, tenant: str, backend: str, updates: Sequence[Update]) ->
     return [update for update in updates if update.id in taken]
 
 
-def _let_go(tools: Tools, tenant: str, backend: str, ids: Sequence[str]) -> None:
+def _let_go(tools: Tools, tenant: str, backend: str, taken: Sequence[Update]) -> None:
     """Note that these are on their way no more."""
+    if not taken:
+        return
     d = deliveries.c
     with tools.store.database.write() as connection:
-        here = (d.tenant == tenant) & (d.backend == backend) & d.item.in_(list(ids))
+        here = (d.tenant == tenant) & (d.backend == backend) & d.item.in_([update.id for update in taken])
         connection.execute(update(deliveries).where(here).values(held=0))
 
 

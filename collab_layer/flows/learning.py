@@ -12,6 +12,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from pydantic import TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -87,33 +88,28 @@ class Learning:
 
     async def _look(self, tools: Tools, tenant: str) -> None:
         try:
-            token = await tools.in_thread(claim, tools, tenant)
-            if token:
-                await _learn(tools, tenant, token)
+            async with tools.taking(partial(claim, tools, tenant), partial(_begun_anew, tools, tenant)) as token:
+                if token:
+                    await _learn(tools, tenant, token)
+                    await tools.in_thread(_set_until, tools, tenant, token, 0)
         except LayerClosedError:
             return
         except CollabError as error:
             log.warning("learning from `%s` waits: %s", tenant, error)
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
-            log.exception("learning from `%s` stopped; it is tried again when more is new", tenant)
 
 
 async def _learn(tools: Tools, tenant: str, token: int) -> None:
     held = asyncio.ensure_future(_hold(tools, tenant, token))
-    until = 0
     try:
         await rebuild(tools, tenant)
         if await tools.in_thread(_state, tools, tenant) == "set":  # what the operator chose stays
             await tools.in_thread(served.judge, tools, tenant)
         else:
             await fit.refit(tools, tenant, OWNERS)
-    except (asyncio.CancelledError, CollabError):
-        until = FREE
-        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        log.exception("learning from `%s` stopped; it is tried again when more is new", tenant)
     finally:
         held.cancel()
-        with suppress(CollabError):  # the lease ends by itself
-            await asyncio.shield(tools.in_thread(_set_until, tools, tenant, token, until))
 
 
 async def _hold(tools: Tools, tenant: str, token: int) -> None:
@@ -155,6 +151,12 @@ def _due(connection: Connection, tenant: str, now: int) -> bool:
     wanted = 1 if now >= before + DAY else max(NEW, round(SHARE * last.seen))
     some = select(i.id).where(i.tenant == tenant, i.id > last.through).limit(wanted).subquery()
     return connection.execute(select(func.count()).select_from(some)).scalar_one() >= wanted
+
+
+def _begun_anew(tools: Tools, tenant: str, token: int) -> None:
+    """Whoever comes next begins the turn anew."""
+    if token:
+        _set_until(tools, tenant, token, FREE)
 
 
 def _set_until(tools: Tools, tenant: str, token: int, until: int | None) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, ParamSpec, TypeVar
 
-from collab_layer.errors import LayerClosedError
+from collab_layer.errors import CollabError, LayerClosedError
 from collab_layer.flows.arrived import Arrived
 from collab_layer.flows.gather import Gathering
 from collab_layer.flows.injections import Entry, InjectionLog, Offer
@@ -117,6 +118,32 @@ class Tools:
         except RuntimeError as error:  # the threads were shut down: by `close`, or by the interpreter's exit
             raise LayerClosedError from error
         return await waiting
+
+    @asynccontextmanager
+    async def taking(self, take: Callable[[], T], give_back: Callable[[T], object]) -> AsyncGenerator[T]:
+        """What `take` claims in a thread, for the time of a block.
+
+        If the block ends by an error or is cancelled it is given back, in a thread too: also if that happens while it
+        is just being claimed, since a thread cannot be stopped. Where giving back fails the lease ends by itself.
+        """
+        claiming = asyncio.ensure_future(self.in_thread(take))
+        try:
+            yield await asyncio.shield(claiming)
+        except BaseException:
+            await asyncio.shield(self._given_back(claiming, give_back))
+            raise
+
+    async def _given_back(self, claiming: asyncio.Future[T], give_back: Callable[[T], object]) -> None:
+        try:
+            taken = await claiming
+        except (CollabError, OSError):
+            return  # then nothing was claimed, and whoever waited for it knows
+        try:
+            await self.in_thread(give_back, taken)
+        except LayerClosedError:
+            return  # who closes the layer lets go of what is in hand
+        except CollabError as error:
+            log.warning("what was claimed waits for its lease to end: %s", error)
 
     def link(self, requests: Sequence[LinkRequest], names: Mapping[str, Entity]) -> list[list[Entity]]:
         """Every linker's links, joined in order."""

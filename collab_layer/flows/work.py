@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import select
@@ -68,26 +69,11 @@ _BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError
 
 async def step(tools: Tools, tenant: str, *, ignore_due: bool = False, but: Collection[int] = ()) -> Step | None:
     """Work off some entities; None if nothing is due."""
-    claiming = asyncio.ensure_future(tools.in_thread(_claim, tools, tenant, ignore_due, but))
-    try:
-        claims = await asyncio.shield(claiming)
+    claim = partial(_claim, tools, tenant, ignore_due, but)
+    async with tools.taking(claim, partial(_give_back, tools)) as claims:
         done = await _work_off(tools, claims) if claims else None
-    except asyncio.CancelledError:
-        await asyncio.shield(_give_back(tools, claiming))  # the next worker need not wait for the leases
-        raise
     _lay_down(tools, claims)
     return done
-
-
-async def _give_back(tools: Tools, claiming: asyncio.Future[list[Claim]]) -> None:
-    """Release what a step that was cancelled had claimed, or was just about to."""
-    try:
-        claims = await claiming
-        await tools.in_thread(_release, tools, claims)
-    except CollabError as error:
-        log.warning("what was in hand waits for its lease to end: %s", error)
-    else:
-        _lay_down(tools, claims)
 
 
 def let_go(tools: Tools) -> None:
@@ -326,6 +312,11 @@ def _fold(tools: Tools, tenant: str, at_least: int = FOLD_AT) -> int:
 def _waiting(tools: Tools, tenant: str) -> int:
     with tools.store.database.read() as connection:
         return outbox.counts(connection, tenant)[0]
+
+
+def _give_back(tools: Tools, claims: Sequence[Claim]) -> None:
+    _release(tools, claims)
+    _lay_down(tools, claims)
 
 
 def _release(tools: Tools, claims: Sequence[Claim]) -> None:

@@ -9,13 +9,14 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
 from collab_layer import AsyncCollabLayer, CollabLayer, Interaction
 from collab_layer.config import Settings
 from collab_layer.errors import LayerClosedError, LoopThreadError
+from collab_layer.graph.store import GraphStore
 from collab_layer.sync import LoopThread
 from collab_layer.testing import InMemoryBackend
 
@@ -272,6 +273,27 @@ def test_an_opening_that_fails_keeps_nothing_open(sqlite_url, tmp_path):
     assert raised.value.__traceback__ is not None
     assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
     assert not store.asked.is_set(), "a store of the caller's was closed"
+
+
+def test_an_opening_that_is_cancelled_keeps_nothing_open(tmp_path, monkeypatch):
+    file = tmp_path / "collab.db"
+    opened, open_ = [], GraphStore.open
+    monkeypatch.setattr(GraphStore, "open", lambda *args, **parts: opened.append(open_(*args, **parts)) or opened[-1])
+
+    async def story() -> asyncio.Task[AsyncCollabLayer]:
+        with closing(sqlite3.connect(file, isolation_level=None)) as holder:
+            holder.execute("BEGIN IMMEDIATE")  # so that its tables cannot be made yet
+            opening = asyncio.create_task(AsyncCollabLayer.open(str(file), settings=ALONE))
+            await asyncio.sleep(0.5)
+            opening.cancel()
+            holder.execute("ROLLBACK")
+        await asyncio.wait({opening}, timeout=20)
+        return opening
+
+    task = asyncio.run(story())
+    assert task.cancelled()
+    assert opened, "it was cancelled before"
+    assert [path.name for path in tmp_path.iterdir()] == ["collab.db"], "the database is still open"
 
 
 def test_a_view_for_a_new_tenant_does_not_block_the_callers_loop(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -11,10 +12,13 @@ from sqlalchemy import select
 from collab_layer.config import Settings
 from collab_layer.flows import learning
 from collab_layer.graph.tables import settings
+from collab_layer.layer import AsyncCollabLayer
 from collab_layer.sync import CollabLayer
 from collab_layer.testing.clock import FixedClock
 from collab_layer.types.interaction import Interaction
 from collab_layer.types.time import SECOND
+
+from .cut_off import cut_off_as_it_writes
 
 TOLD = 250
 
@@ -104,3 +108,16 @@ def test_a_small_tenant_is_learned_from_after_a_day(database_url):
         assert not learning.claim(tools, "default")
         clock.advance(hours=25)
         assert learning.claim(tools, "default")
+
+
+def test_a_turn_that_is_cut_off_as_it_is_claimed_is_the_next_ones_at_once(tmp_path):
+    file = tmp_path / "collab.db"
+
+    async def story():
+        async with await AsyncCollabLayer.open(str(file), settings=Settings(worker=False)) as layer:
+            await layer.observe([Interaction(actor=f"user:{n % 25}", target=f"item:{n % 10}") for n in range(TOLD)])
+            tools = layer._core.tools
+            await cut_off_as_it_writes(tools, file, learning.Learning()._look(tools, "default"))
+            return await tools.in_thread(learning.claim, tools, "default")
+
+    assert asyncio.run(story())
