@@ -40,7 +40,8 @@ def ensure(database: Database) -> None:
         found = _found(connection)  # another process may have been faster
         if found == HEAD:
             return
-        if found is None and inspect(connection).has_table("interactions"):
+        tables = inspect(connection).get_table_names() if found is None else []
+        if tables if database.sqlite else "interactions" in tables:
             raise StoreError(str(database.label), "it holds tables of something else; choose another file or database")
         from alembic import command
         from alembic.config import Config

@@ -96,6 +96,23 @@ def test_somebody_elses_tables_are_left_alone(database_url):
     database.dispose()
 
 
+def test_a_file_of_another_program_is_refused_and_holds_what_it_held(sqlite_url):
+    database = Database(sqlite_url)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE history (id INTEGER)"))
+        connection.execute(text("CREATE INDEX ix_history ON history (id)"))
+        connection.execute(text("INSERT INTO history VALUES (7)"))
+        connection.execute(text("ANALYZE"))
+    held = "SELECT name FROM sqlite_schema UNION ALL SELECT stat FROM sqlite_stat1 UNION ALL SELECT id FROM history"
+    with database.read() as connection:
+        before = connection.execute(text(held)).all()
+    with pytest.raises(StoreError, match="something else"):
+        schema.ensure(database)
+    with database.read() as connection:
+        assert connection.execute(text(held)).all() == before
+    database.dispose()
+
+
 def test_tenant_is_the_first_column_of_every_key_and_index():
     for table in metadata.tables.values():
         assert next(iter(table.primary_key.columns)).name == "tenant", table.name
