@@ -1,14 +1,14 @@
 """The database's schema version: made new, brought forward, or refused.
 
-Migrations lie in `migrations/versions`; alembic is imported only when there is something
-to do.
+A new database gets the tables as they are in `graph.tables`; one of an older version goes through the migrations in
+`migrations/versions`, for which alone alembic is imported. Both ways lead to the same tables (a test compares them).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, text
 
 from collab_layer.errors import NewerSchemaError, StoreError
 from collab_layer.graph.engine import Database
@@ -17,6 +17,12 @@ from collab_layer.graph.tables import metadata
 HEAD = "0014"
 KNOWN = ("0001", "0002", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014")
 _ROWS = 1_000_000
+_VERSION = Table(  # alembic's own
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 _LOCK = 0x636F6C6C6162  # one opener at a time on PostgreSQL
 
 
@@ -43,16 +49,26 @@ def ensure(database: Database) -> None:
         tables = inspect(connection).get_table_names() if found is None else []
         if tables if database.sqlite else "interactions" in tables:
             raise StoreError(str(database.label), "it holds tables of something else; choose another file or database")
-        from alembic import command
-        from alembic.config import Config
-
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if found is None:
+            _VERSION.create(connection)
+            metadata.create_all(connection, checkfirst=False)
+            connection.execute(insert(_VERSION).values(version_num=HEAD))
+        else:
+            migrate(connection)
         if database.sqlite:
             teach_planner(connection)
     database.dispose()  # connections made before do not know the statistics
+
+
+def migrate(connection: Connection, to: str = HEAD) -> None:
+    """Take a database through the migrations up to one of them; an empty one through all of them."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)
 
 
 def teach_planner(connection: Connection) -> None:

@@ -139,3 +139,10 @@ def test_the_memory_of_a_process_is_its_own_and_not_that_of_who_started_it():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert len(held) / 2**20 < peak_rss_mb()
     assert float(done.stdout) < peak_rss_mb() - 50
+
+
+def test_how_fast_the_machine_was_is_told_at_each_moment(small):
+    told = {row.name.removeprefix("perf.machine."): row for row in small.rows if row.name.startswith("perf.machine.")}
+    moments = ("first", "reading", "writing", "last")
+    assert set(told) == {f"{moment}.{kind}_ms" for moment in moments for kind in ("python", "memory")}
+    assert all(row.value > 0 and row.bar is None for row in told.values())

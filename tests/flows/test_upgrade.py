@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import MetaData, Table, inspect, select
 
 from collab_layer.config import Settings
@@ -75,10 +72,7 @@ def as_of_version(source: str, target: str, version: str) -> None:
     """Rows of a database in one of an older schema: all that it has tables and columns for."""
     old, new = Database(target), Database(source)
     with old.write() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, version)
+        schema.migrate(connection, version)
         with new.read() as full:
             for name in inspect(connection).get_table_names():
                 if name != "alembic_version":

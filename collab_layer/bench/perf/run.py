@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from collab_layer.bench import embedders
-from collab_layer.bench.perf import added, curating, fleet, reading, starting, writing
+from collab_layer.bench.perf import added, curating, fleet, reading, starting, writing, yardstick
 from collab_layer.bench.perf.curating import Bench
 from collab_layer.bench.perf.fill import Notes, fill
 from collab_layer.bench.perf.graphs import LEAST, Graph, generate
@@ -74,7 +74,7 @@ async def measure(plan: Plan, tell: Progress) -> Report:
         raise InputError("several workers are compared with one; name at least 2")
     if not plan.sizes or min(plan.sizes) < LEAST:
         raise InputError(f"name at least one size, of {LEAST} edges or more each")
-    rows: list[Row] = []
+    rows = list(yardstick.measure("first"))
     digest = hashlib.sha256()
     embedder = ""
     with TemporaryDirectory(prefix="collab-perf-") as folder:
@@ -85,12 +85,14 @@ async def measure(plan: Plan, tell: Progress) -> Report:
             embedder = await _one(plan, graph, url, rows, tell)
         rows += growth(rows, plan.sizes)
         if plan.writes:
+            rows += yardstick.measure("writing")
             url = plan.url or str(Path(folder) / "writes.db")
             rows += await writing.measure(url, plan.writes, plan.seed, tell)
         if plan.workers:
             url = plan.url or str(Path(folder) / "fleet.db")
             rows += await asyncio.to_thread(lambda: list(fleet.measure(url, plan.workers, plan.seed, tell)))
         rows += await asyncio.to_thread(lambda: list(starting.measure(plan.tries)))
+    rows += yardstick.measure("last")
     sizes = " ".join(f"--edges {edges}" for edges in plan.sizes)
     command = f"collab bench perf {sizes} --seed {plan.seed} --writes {plan.writes}"
     command += f" --workers {plan.workers}" if plan.workers else ""
@@ -117,6 +119,7 @@ async def _one(plan: Plan, graph: Graph, url: str, rows: list[Row], tell: Progre
             store.close()
         rows += _disk(url, len(graph))
         if largest:
+            rows += yardstick.measure("reading")
             rows += [row async for row in reading.measure(layer, graph, plan.seed, plan.calls, tell)]
     if largest:
         rows += await added.measure(url, tenant, graph, plan.seed, plan.calls, tell)
