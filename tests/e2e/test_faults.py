@@ -25,17 +25,9 @@ pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture
-def alone(rows, tmp_path):
-    """What one process makes of the first so many interactions where nothing goes wrong."""
-
-    def make(count):
-        url = f"sqlite:///{tmp_path / 'alone.db'}"
-        with CollabLayer.open(url, sharing=OPEN, settings=BY_HAND) as layer:
-            layer.observe([compared(number) for number in range(count)])
-            layer.drain()
-        return rows(url).graph()
-
-    return make
+def short_leases(monkeypatch):
+    """What a worker held that is gone is another's after five seconds, not after a minute."""
+    monkeypatch.setenv("COLLAB_LEASE_S", "5")
 
 
 def acknowledged(out):
@@ -165,6 +157,7 @@ def terminate(server, name):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_leases")
 def test_a_server_that_is_restarted_under_load_costs_nothing_that_was_acknowledged(program, rows, alone):
     each = 120
     with PostgresServer() as server:
@@ -239,6 +232,7 @@ def test_a_commit_that_nobody_heard_of_is_safe_to_repeat_with_a_key(postgres_url
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_leases")
 def test_a_worker_whose_commits_are_cut_applies_nothing_twice(postgres_url, program, rows, alone):
     count = 70
     with CollabLayer.open(postgres_url, sharing=OPEN, settings=BY_HAND):

@@ -23,20 +23,6 @@ def short_leases(monkeypatch):
     monkeypatch.setenv("COLLAB_LEASE_S", str(LEASE_S))
 
 
-@pytest.fixture
-def alone(rows, tmp_path):
-    """What one process makes of the first so many interactions."""
-
-    def make(count):
-        url = f"sqlite:///{tmp_path / 'alone.db'}"
-        with CollabLayer.open(url, sharing=Sharing.within_tenant("records"), settings=BY_HAND) as layer:
-            layer.observe([compared(number) for number in range(count)])
-            layer.drain()
-        return rows(url).graph()
-
-    return make
-
-
 def told(writers):
     """Number -> id of all that was acknowledged to any writer."""
     found: dict[int, str] = {}

@@ -32,7 +32,7 @@ def films(tmp_path: Path) -> Path:
 
 def test_the_ablation_runs_over_a_real_model_and_counts_what_it_cost(small_model, films, monkeypatch, capsys):
     monkeypatch.setenv("COLLAB_REASONING_BASE_URL", small_model)
-    monkeypatch.setenv("COLLAB_REASONING_TIMEOUT_S", "20")
+    monkeypatch.setenv("COLLAB_REASONING_TIMEOUT_S", "6")
     arguments = ["bench", "lift", "--data", str(films), "--reasoning-model", NAME, "--users", "2", "--json"]
     assert main(arguments) == 0
     rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
