@@ -46,11 +46,13 @@ def ensure(database: Database) -> None:
         found = _found(connection)  # another process may have been faster
         if found == HEAD:
             return
-        tables = inspect(connection).get_table_names() if found is None else []
-        if tables if database.sqlite else "interactions" in tables:
+        others = inspect(connection).get_table_names() if found is None else []
+        if not database.sqlite:  # where programs share a schema
+            others = [name for name in others if name == "interactions"]
+        if others:
             raise StoreError(str(database.label), "it holds tables of something else; choose another file or database")
         if found is None:
-            _VERSION.create(connection)
+            _VERSION.create(connection, checkfirst=True)
             metadata.create_all(connection, checkfirst=False)
             connection.execute(insert(_VERSION).values(version_num=HEAD))
         else:
