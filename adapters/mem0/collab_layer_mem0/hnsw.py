@@ -19,11 +19,11 @@ _HEADER = struct.Struct("<iQQQQ")
 """Version, offset, room for how many vectors, how many there are, bytes of one with its links."""
 _LENGTH = 4
 """Bytes of a vector's length."""
-_WITHOUT_LENGTHS = """
-SELECT segments.id FROM segments JOIN collections ON collections.id = segments.collection
-WHERE json_extract(schema_str, '$.keys.#embedding.float_list.vector_index.config.space') IN ('l2', 'ip')
-"""
-"""Only an index that compares by cosine knows lengths; any other leaves all of their file to chance."""
+_SPACES = {
+    "schema_str": "$.keys.#embedding.float_list.vector_index.config.space",
+    "config_json_str": "$.vector_index.hnsw.space",  # before Chroma wrote schemas
+}
+"""Where a collection says how its vectors are compared: in the first of these columns that there is."""
 
 
 def blank_unused(folder: Path) -> None:
@@ -32,14 +32,25 @@ def blank_unused(folder: Path) -> None:
     Raises:
         OSError: The files are of a later layout than is known here.
     """
-    with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
-        without = {str(id_) for (id_,) in database.execute(_WITHOUT_LENGTHS)}
+    without = _without_lengths(folder / "chroma.sqlite3")
     for header in folder.glob("*/header.bin"):
         version, _, _, used, size = _HEADER.unpack_from(header.read_bytes())
         if version != _VERSION:
             raise OSError(f"`{header.name}` of Chroma is of version {version}, and known is {_VERSION}")
         _blank(header.with_name("data_level0.bin"), used * size)
         _blank(header.with_name("length.bin"), 0 if header.parent.name in without else used * _LENGTH)
+
+
+def _without_lengths(file: Path) -> set[str]:
+    """Indexes that know no lengths, since only a comparison by cosine needs them: all of that file is chance."""
+    with closing(sqlite3.connect(file)) as database:
+        there = {row[1] for row in database.execute("PRAGMA table_info(collections)")}
+        column = next(name for name in _SPACES if name in there)
+        asked = (
+            "SELECT segments.id FROM segments JOIN collections ON collections.id = segments.collection "
+            f"WHERE json_extract({column}, ?) IN ('l2', 'ip')"
+        )
+        return {str(id_) for (id_,) in database.execute(asked, (_SPACES[column],))}
 
 
 def _blank(file: Path, start: int) -> None:

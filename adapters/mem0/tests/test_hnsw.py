@@ -1,8 +1,11 @@
 """Chroma's vector files lose what no vector uses, and nothing else."""
 
+import json
+import sqlite3
 import struct
 import subprocess
 import sys
+from contextlib import closing
 
 import chromadb
 import pytest
@@ -82,6 +85,18 @@ def test_lengths_that_an_index_does_not_know_are_blank(tmp_path, space):
         assert (index / "length.bin").read_bytes() == lengths
     else:
         assert not any((index / "length.bin").read_bytes())
+
+
+def test_a_collection_of_a_chroma_before_schemas_is_understood(tmp_path, space):
+    index = filled(tmp_path, space, 2 * SAVED_FROM)
+    by_chance(index / "length.bin", 0)
+    lengths = (index / "length.bin").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "chroma.sqlite3")) as database, database:
+        told = json.dumps({"vector_index": {"hnsw": {"space": space}}})  # as Chroma 1.0 writes it
+        database.execute("UPDATE collections SET config_json_str = ?", (told,))
+        database.execute("ALTER TABLE collections DROP COLUMN schema_str")
+    blank_unused(tmp_path)
+    assert (index / "length.bin").read_bytes() == (lengths if space == "cosine" else bytes(len(lengths)))
 
 
 def test_vectors_are_found_and_read_as_before_by_a_process_that_opens_them_anew(tmp_path, space):
