@@ -43,6 +43,8 @@ PAUSE = 3_600 * SECOND
 NEW, SHARE = 200, 0.05
 """New interactions that make a turn worth while: so many, and such a share of all before."""
 OWNERS = 300
+_BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What is wrong with us or with a plugin, and not with the database."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class Learning:
             return
         except CollabError as error:
             log.warning("learning from `%s` waits: %s", tenant, error)
+        except _BROKEN:
+            log.exception("whether to learn from `%s` is not known", tenant)
 
 
 async def _learn(tools: Tools, tenant: str, token: int) -> None:
@@ -106,7 +110,7 @@ async def _learn(tools: Tools, tenant: str, token: int) -> None:
             await tools.in_thread(served.judge, tools, tenant)
         else:
             await fit.refit(tools, tenant, OWNERS)
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+    except _BROKEN:
         log.exception("learning from `%s` stopped; it is tried again when more is new", tenant)
     finally:
         held.cancel()
